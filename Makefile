@@ -36,7 +36,7 @@ test-fast: .venv/test-ready
 
 test-slow: .venv/test-ready browser
 	$(PYTEST) 4 -m slow
-	$(PYTEST) 3 -m "not slow" --check-shapes $(SHAPED)
+	$(PYTEST) 2 -m "not slow" --check-shapes $(SHAPED)
 
 check: .venv/test-ready
 	$(BIN)/python -m ruff check .

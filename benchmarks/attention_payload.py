@@ -14,7 +14,6 @@
 import argparse
 import gc
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" /
 import torch  # noqa: E402
 from app_server import running_app  # noqa: E402
 from arguments import read_options  # noqa: E402
+from chromium import find_chromium  # noqa: E402
 from page_models import CLASSIC, open_page  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 from six_by_eight import NAME, SENTENCE, save_six_by_eight, sentence  # noqa: E402
@@ -77,7 +77,7 @@ def _first_paint(d_model: int, visits: int) -> None:
         lab.inspect(SENTENCE)
         decoding = time.perf_counter() - start
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+            executable_path=find_chromium(), args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
         )
         with running_app(runs, Path(folder) / "log.txt") as server:
             _visit(browser, server.link("attention", model=PRONOUNS, text=CLASSIC), n_heads=8)  # wakes the server

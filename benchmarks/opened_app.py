@@ -1,31 +1,34 @@
 """The app on a server and in a Chromium of its own, for benchmarks that measure up to what is painted."""
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from shutil import which
 
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
+ADDRESS = "ATTENTION_LAB_BENCHED"
+"""The environment variable with the address of a server to take in place of an own one, as smoke runs in tests do."""
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
 from app_server import Server, running_app  # noqa: E402
+from chromium import find_chromium  # noqa: E402
 
 
 @contextmanager
 def opened_app(clock: str) -> Iterator[tuple[Server, Page]]:
     """A server and a page in which the script `clock` runs before every document."""
-    with (
-        tempfile.TemporaryDirectory(prefix="latency-") as folder,
-        running_app(Path(folder), Path(folder) / "server.log") as server,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(
-            executable_path=which("chromium") or which("google-chrome"), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with ExitStack() as stack:
+        if address := os.environ.get(ADDRESS):
+            server = Server(address, runs=Path(), pid=0)  # another one's: its link is all that is asked for
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latency-")))
+            server = stack.enter_context(running_app(folder, folder / "server.log"))
+        playwright = stack.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(60_000)
         page.add_init_script(clock)

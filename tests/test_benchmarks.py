@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from app_server import running_app
 from documents.commands import PAIRS, ROOT, made_commands, named_commands
 from tiny_runs import PATIENCE_S
 
@@ -17,11 +18,20 @@ PLACEHOLDERS = {"FILE": "{folder}/pairs.tsv", "N": "80", "[SETTING=VALUE": "mode
 FIGURE = re.compile(r"(?<![\w.])-?\d+(\.\d+)?(?![\w.]*\w)")
 
 
-def smoke_run(script, *options, runs):
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The address of one server for all benchmarks of pages."""
+    folder = tmp_path_factory.mktemp("benched")
+    (folder / "runs").mkdir()
+    with running_app(folder / "runs", folder / "log.txt") as server:
+        yield server.url
+
+
+def smoke_run(script, *options, runs, **environment):
     """Returns the lines that a benchmark prints when it does its least."""
     done = subprocess.run(
         [sys.executable, ROOT / script, *options, "--smoke"],
-        env=os.environ | {"ATTENTION_LAB_RUNS": str(runs), "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"ATTENTION_LAB_RUNS": str(runs), "OMP_NUM_THREADS": "1", **environment},
         cwd=runs.parent,
         capture_output=True,
         text=True,
@@ -48,10 +58,12 @@ def case(script):
 @pytest.mark.parametrize(
     "script", [case(f"benchmarks/{path.name}") for path in COMMANDS] + [case("tests/load/drive.py")]
 )
-def test_every_benchmark_prints_a_figure_with_the_options_that_the_documents_name(script, tmp_path):
+def test_every_benchmark_prints_a_figure_with_the_options_that_the_documents_name(script, tmp_path, request):
     (tmp_path / "pairs.tsv").write_text(PAIRS)
     (tmp_path / "runs").mkdir()
-    lines = smoke_run(script, *documented_options(script, tmp_path), runs=tmp_path / "runs")
+    opens_app = "opened_app" in (ROOT / script).read_text()
+    own = {"ATTENTION_LAB_BENCHED": request.getfixturevalue("address")} if opens_app else {}
+    lines = smoke_run(script, *documented_options(script, tmp_path), runs=tmp_path / "runs", **own)
     assert lines and FIGURE.search(lines[-1]), lines
     assert not re.search(r"\b(nan|inf)\b", "\n".join(lines)), lines
     assert not list((tmp_path / "runs").iterdir()), "a benchmark left a run behind"

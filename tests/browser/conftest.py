@@ -1,16 +1,16 @@
 """A real server and a real browser. Whatever leaves this machine, and whatever a page throws, fails the test."""
 
 import re
-import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from app_server import Server, running_app
+from chromium import FLAGS, find_chromium
 from controls import FAULTS
 from page_models import save_recurrent, save_untrained
-from playwright.sync_api import Browser, Error, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Request, expect, sync_playwright
 
 PATIENCE_MS = 90_000
 """The time limit for one outcome on a page. Beside trainings, a browser without a GPU may draw for half a minute."""
@@ -18,16 +18,6 @@ PATIENCE_MS = 90_000
 EVIDENCE = Path(__file__).parents[2] / "build" / "failed-tests"
 """Where the pictures of pages lie on which a test failed."""
 RECURRENT = "untrained-rnn"
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -68,12 +58,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One Chromium for all tests; without one they are skipped."""
-    found = next(filter(None, map(shutil.which, _CHROMIUM)), None)
+    found = find_chromium()
     if found is None:
-        pytest.skip("no Chromium here: install Debian's package chromium to run the browser tests")
+        pytest.skip("no Chromium here: install Debian's package chromium-headless-shell to run the browser tests")
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
         yield browser
         browser.close()
 
@@ -85,14 +75,11 @@ def page(browser: Browser) -> Iterator[Page]:
     outside: list[str] = []
     thrown: list[str] = []
 
-    def only_here(route: Route) -> None:
-        if urlsplit(route.request.url).hostname == "127.0.0.1":
-            route.continue_()
-        else:
-            outside.append(route.request.url)
-            route.abort()
+    def note_outside(request: Request) -> None:
+        if urlsplit(request.url).hostname not in ("127.0.0.1", None):
+            outside.append(request.url)
 
-    context.route("**/*", only_here)
+    context.on("request", note_outside)  # FLAGS let none through; to stop each here would switch the cache off
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     page.on("pageerror", lambda error: thrown.append(str(error)))

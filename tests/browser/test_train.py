@@ -10,6 +10,7 @@ from app_server import Server, running_app
 from controls import SMALL, TRAINING_MS, press, state, unfold_settings
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Page, Route, expect
+from tiny_runs import wait_until
 
 from transformer.lab import load
 from transformer.runs import run_folder
@@ -133,8 +134,7 @@ def test_a_run_goes_on_while_the_server_is_killed_and_started_again(page: Page, 
             page.goto(second.link("train", run=run))
             state(page, "Training")
             seen = status(run).step
-            page.wait_for_timeout(1_500)
-            assert status(run).step > seen
+            wait_until(lambda: status(run).step > seen, "further steps")
             press(page, "Stop", "Stopped")
 
 

@@ -202,14 +202,23 @@ def main() -> None:
     parser.add_argument("--visitors", type=int, nargs="+", default=[1, 10, 25, 50])
     parser.add_argument("--seconds", type=float, nargs="+", default=[25, 35, 40, 60])
     parser.add_argument("--with-runs", type=float, default=60, help="seconds beside two trainings; 0 for none")
+    parser.add_argument("--sentences", type=int, default=200, help="sentences that go round, each translated before")
     parser.add_argument("--sessions", type=int, default=50, help="sessions that come and go together")
     parser.add_argument("--rounds", type=int, default=3, help="times that they do")
     parser.add_argument("--rest", type=float, default=8, help="seconds after which memory must be back")
-    least = {"visitors": [1], "seconds": [1.0], "with_runs": 0.0, "sessions": 1, "rounds": 1, "rest": 0.0}
+    least = {
+        "sentences": 8,
+        "visitors": [1],
+        "seconds": [1.0],
+        "with_runs": 0.0,
+        "sessions": 1,
+        "rounds": 1,
+        "rest": 0.0,
+    }
     given = read_options(parser, smoke=least)
     corpus = load_corpus(MODEL)
     sentences = list(dict.fromkeys(pair.source for pair in corpus.validation if pair.source not in corpus.examples))
-    sentences = sorted(sentences, key=lambda text: random.Random(text).random())[:200]
+    sentences = sorted(sentences, key=lambda text: random.Random(text).random())[: given.sentences]
     translations = dict(zip(sentences, load(MODEL).translate(sentences), strict=True))
     print(f"load average before: {', '.join(f'{x:.1f}' for x in psutil.getloadavg())} on {psutil.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:

@@ -6,10 +6,10 @@ from typing import get_args
 
 import pytest
 import torch
+import transformers  # which loads its parts when they are asked for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_ids, random_model
-from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
 from transformer.checkpoints.position_history import STACKS, read_history, write_history
 from transformer.checkpoints.settings import SHIPPED_FOLDER
@@ -41,7 +41,8 @@ def test_far_positions_are_as_exact_as_near_ones(within):
 
 
 def test_the_table_is_marian_s_with_its_halves_interleaved():
-    marian = MarianSinusoidalPositionalEmbedding(128, 64).create_weight()
+    theirs = transformers.models.marian.modeling_marian.MarianSinusoidalPositionalEmbedding
+    marian = theirs(128, 64).create_weight()
     even, odd = marian[:, :32], marian[:, 32:]
     assert torch.equal(sinusoidal_table(128, 64), torch.stack((even, odd), dim=-1).flatten(1))
 

@@ -2,10 +2,9 @@
 
 import pytest
 import torch
+import transformers  # which loads its parts when they are asked for
 from random_models import ragged_batch, random_ids, random_model
 from torch.nn import functional as F
-from transformers.models.bloom.modeling_bloom import build_alibi_tensor
-from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb, create_sinusoidal_positions
 
 from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import load_checkpoint, save_checkpoint
@@ -26,8 +25,9 @@ PATHS = pytest.mark.parametrize("tap", [None, NOTHING], ids=["fused", "explicit"
 
 def test_rotary_turns_queries_and_keys_as_gpt_j_does(within):
     x = torch.randn(2, 3, 40, 16)
-    sine, cosine = create_sinusoidal_positions(40, 16)[None].chunk(2, dim=-1)
-    expected = apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
+    gptj = transformers.models.gptj.modeling_gptj
+    sine, cosine = gptj.create_sinusoidal_positions(40, 16)[None].chunk(2, dim=-1)
+    expected = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
     within(RotaryPositions(64, 16)(x, 0), expected, 1e-5)
     within(RotaryPositions(64, 16)(x[:, :, 30:], 30), expected[:, :, 30:], 1e-5)
 
@@ -58,7 +58,8 @@ def test_alibi_has_the_published_slopes(n_heads, published):
 
 @pytest.mark.parametrize("n_heads", [1, 2, 3, 4, 6, 8, 12, 20])
 def test_alibi_is_bloom_s_up_to_what_softmax_ignores(within, n_heads):
-    bloom = build_alibi_tensor(torch.ones(1, 10), n_heads, torch.float32).view(1, n_heads, 1, 10)
+    theirs = transformers.models.bloom.modeling_bloom.build_alibi_tensor
+    bloom = theirs(torch.ones(1, 10), n_heads, torch.float32).view(1, n_heads, 1, 10)
     causal = causal_mask(10, 10)
     ours = AlibiPositions(n_heads)(10, 10).masked_fill(~causal, -torch.inf).softmax(dim=-1)
     within(ours, bloom.expand(1, n_heads, 10, 10).masked_fill(~causal, -torch.inf).softmax(dim=-1), 1e-6)

@@ -1,4 +1,5 @@
-"""axe-core finds no serious violation on any page as it opens, nor in what opens over it, light and dark."""
+"""axe-core finds no serious violation on any page as it opens, nor in what opens over it, light and dark; and each term
+there says what it means."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -9,6 +10,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from controls import menus, wait_for_rest
 from page_models import REVERSE
 from playwright.sync_api import Page, expect
+from term_checks import unexplained_terms
 
 from pages.shared.registry import PAGES, RegisteredPage
 
@@ -23,9 +25,10 @@ STREAMLITS_OWN = {
 MARKED = "() => document.fonts.ready.then(() => new Promise((done) => setTimeout(done, 400)))"
 """Waits until the letters of formulas are there, and the page's script has marked what then scrolls."""
 
-SERIOUS = """async ([excused, isDark]) => {
+POPOVER = "[data-testid=stPopoverBody]"
+SERIOUS = """async ([excused, isDark, within]) => {
   const runOnly = isDark ? { type: "rule", values: ["color-contrast"] } : undefined;
-  const { violations } = await axe.run(document, { resultTypes: ["violations"], elementRef: true, runOnly });
+  const { violations } = await axe.run(within ?? document, { resultTypes: ["violations"], elementRef: true, runOnly });
   const why = ({ any, all, none }) => [...any, ...all, ...none].map(({ message }) => message).join("; ");
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
@@ -39,14 +42,19 @@ other rules look at what is the same in the light."""
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.url)
-def test_axe_finds_nothing_serious(page: Page, server: Server, entry: RegisteredPage, scheme: Literal["light", "dark"]):
+def test_axe_finds_nothing_serious_and_every_term_is_explained(
+    page: Page, server: Server, entry: RegisteredPage, scheme: Literal["light", "dark"]
+):
     page.emulate_media(color_scheme=scheme)
     open_page(page, server, entry)
     found = {"as it opens": serious(page)}
+    if scheme == "light" and not entry.only_for_several:
+        found["terms"] = unexplained_terms(page)
+        page.keyboard.press("Escape")  # closes what explains the last one
     if menus(page).count():
         menus(page).first.click()
-        page.locator("[data-testid=stPopoverBody]").get_by_role("radio").last.click()
-        found["with a figure's menu open"] = serious(page)
+        page.locator(POPOVER).get_by_role("radio").last.click()
+        found["a figure's menu"] = serious(page, within=POPOVER)
     assert not any(found.values()), found
 
 
@@ -56,13 +64,14 @@ def test_axe_finds_nothing_serious_in_what_opens(page: Page, server: Server, sch
     page.goto(server.link("attention", model=REVERSE, text="a b c"))
     expect(page.locator(".st-key-head canvas")).to_be_visible()
     page.evaluate(AXE_SCRIPT)
-    found = {name: serious(page) for name in opened(page)}
+    found = {name: serious(page, within=within if scheme == "dark" else None) for name, within in opened(page)}
     assert not any(found.values()), found
 
 
-def opened(page: Page) -> Iterator[str]:
-    """Opens each thing that the Attention page can open, after what was open before, and yields its name."""
-    popover = page.locator("[data-testid=stPopoverBody]")
+def opened(page: Page) -> Iterator[tuple[str, str | None]]:
+    """Opens each thing that the Attention page can open, after what was open before, and yields its name and where the
+    page changed; None for all of it."""
+    popover = page.locator(POPOVER)
     for name, button, role in (
         ("the model picker", page.locator(".st-key-model-picker").get_by_role("button"), ""),
         ("a figure's menu", menus(page).first, "radio"),
@@ -70,23 +79,23 @@ def opened(page: Page) -> Iterator[str]:
     ):
         button.first.click()
         expect(popover).to_be_visible()
-        yield name
+        yield name, POPOVER
         for choice in popover.get_by_role(role).all() if role else []:
             choice.click()
-            yield f"{name}: {choice.inner_text()}"
+            yield f"{name}: {choice.inner_text()}", POPOVER
         page.keyboard.press("Escape")
         expect(popover).to_be_hidden()
     page.locator(".st-key-head canvas").click(position={"x": 20, "y": 20})
     expect(page.locator(".st-key-entry-parts")).to_be_visible()
-    yield "an entry"
+    yield "an entry", None
 
 
-def serious(page: Page) -> list[str]:
-    """Returns a line for each serious violation, once the page has drawn what was asked for."""
+def serious(page: Page, within: str | None = None) -> list[str]:
+    """Returns a line for each serious violation, in the whole page or within one element, once all is drawn."""
     wait_for_rest(page, 300)
     page.evaluate(MARKED)
     is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-    return page.evaluate(SERIOUS, [STREAMLITS_OWN, is_dark])
+    return page.evaluate(SERIOUS, [STREAMLITS_OWN, is_dark, within])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

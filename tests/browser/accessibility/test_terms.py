@@ -1,4 +1,4 @@
-"""A page's technical terms say what they mean: to the pointer, to the keyboard and to a finger."""
+"""A technical term says what it means to the pointer, to the keyboard and to a finger; test_axe.py tries all terms."""
 
 import re
 from collections import Counter
@@ -10,8 +10,7 @@ from page_models import REVERSE
 from playwright.sync_api import Locator, Page, expect
 
 from pages.shared.exhibit import EXPLAIN
-from pages.shared.glossary import term_of, terms, terms_in
-from pages.shared.registry import PAGES, RegisteredPage
+from pages.shared.glossary import term_of, terms
 
 pytestmark = pytest.mark.browser
 
@@ -93,57 +92,3 @@ def test_the_glossarys_formulas_can_be_read(page: Page, server: Server):
     formulas = [entry for entry in terms() if entry.formula]
     expect(page.locator(".st-key-glossary .katex")).to_have_count(len(formulas))
     expect(page.locator(".katex-error, .st-key-glossary .term")).to_have_count(0)
-
-
-NAMED = """() => {
-  const inLabel = "label, summary, [data-testid=stWidgetLabel], [role=radio], [role=tab]";
-  return [...document.querySelectorAll("[data-testid=stMain] [data-testid=stMarkdownContainer]")]
-    .filter((text) => text.checkVisibility())
-    .filter((text) => !text.closest("a, .st-key-glossary, :has(> [data-testid=stTooltipIcon])"))
-    .filter((text) => !text.closest("button, [role=radio], [role=tab]") || text.closest(inLabel))
-    .map((text) => {
-      const copy = text.cloneNode(true);
-      copy.querySelectorAll("a, code, pre, em, .katex").forEach((part) => part.remove());
-      return copy.textContent;
-    });
-}"""
-"""Returns the texts, headings and names of controls that a page shows, but for links, buttons, code and examples."""
-
-UNEXPLAINED = """() => {
-  const tooltip = () => document.querySelector("#term-meaning:popover-open")?.textContent ?? "";
-  const ways = {
-    hover: (term) => term.dispatchEvent(new PointerEvent("pointerover", { bubbles: true })),
-    touch: (term) => term.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "touch" })),
-    focus: (term) => (term.hasAttribute("tabindex") ? term : control(term)).focus(),
-  };
-  const control = (term) => {
-    const own = term.closest("label")?.querySelector("input");
-    const field = term.closest("[data-testid=stElementContainer]");
-    return term.closest("summary, [role=radio], [role=tab]") ?? own ?? field.querySelector("input, textarea, button");
-  };
-  const failing = [];
-  for (const term of [...document.querySelectorAll(".term")].filter((term) => term.checkVisibility())) {
-    for (const [name, explain] of Object.entries(ways)) {
-      document.activeElement.blur();
-      document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
-      explain(term);
-      if (!tooltip().includes(term.dataset.meaning)) failing.push(`${name}: ${term.dataset.term}`);
-    }
-  }
-  return failing;
-}"""
-"""Returns the terms that do not say what they mean, with the way that was tried."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("entry", [entry for entry in PAGES if not entry.only_for_several], ids=lambda entry: entry.url)
-def test_each_term_of_a_page_is_explained_on_hover_on_focus_and_on_touch(
-    page: Page, server: Server, entry: RegisteredPage
-):
-    page.goto(server.link("" if entry is PAGES[0] else entry.url))
-    expect(page.locator("[data-testid=stMain] h4").first).to_be_visible()
-    wait_for_rest(page, 1000)
-    named = {found.name for text in page.evaluate(NAMED) for found in terms_in(text)}
-    marked = page.locator(".term").evaluate_all("all => all.map(term => term.dataset.term)")
-    assert named - set(marked) == set()
-    assert page.evaluate(UNEXPLAINED) == []
