@@ -87,7 +87,7 @@ def _missing_corpus(plan: Plan) -> dict[str, str]:
 def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Finds faults that concern two fields, or a field that is not a setting by the same name."""
     found = {
-        name: f"{LABELS[name]} ({getattr(plan, name):,}) is more than this page trains with: take at most {most:,}."
+        name: f"{LABELS[name]} ({getattr(plan, name):,}) is too much: take at most {most:,}."
         for name, most in ((name, field.most) for name, field in FIELDS.items())
         if most is not None and name not in known and (getattr(plan, name) or 0) > most
     }

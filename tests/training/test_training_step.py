@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny_runs import MODEL, event_losses, events, settings, state, tokenizer
+from tiny_runs import CPU, MODEL, event_losses, events, settings, state, tokenizer
 
 from transformer.data.batches import make_batch
 from transformer.training import step
 from transformer.training.events import TrainingError
 from transformer.training.optimizer import build_optimizer
+from transformer.training.state import new_state, weights_of
 
 
 def gradients_of_a_step(parts, accumulate):
@@ -101,3 +102,17 @@ def test_compiling_is_asked_for_with_changing_shapes_and_changes_no_loss(monkeyp
     expected = event_losses(events(state(settings()), settings()))
     assert event_losses(events(state(settings()), settings(compile=True))) == expected
     assert asked == [{"dynamic": True}]
+
+
+@pytest.mark.parametrize(
+    ("change", "because"),
+    [
+        (torch.Tensor.long, "holds values of type int64"),
+        (lambda value: value * 0 + 3e38, "holds a value of size 3e\\+38"),
+    ],
+)
+def test_no_training_begins_with_weights_that_are_none(change, because):
+    weights = weights_of(state(settings()).model)
+    name = next(iter(weights))
+    with pytest.raises(ValueError, match=because):
+        new_state(MODEL, settings(), CPU, weights | {name: change(weights[name])})
