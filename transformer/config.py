@@ -26,6 +26,8 @@ FEWEST_SYMBOLS, MOST_SYMBOLS = 4, 64
 a thousand out."""
 LONGEST_MODEL = 4_096
 """The largest max_length of a model: what is recorded of a sentence grows with its square."""
+WSD_DECAY = 0.6
+"""The share of all steps over which the schedule `wsd` falls."""
 MAX_VOCABULARY = 1_000_000
 """The most vocabulary entries of a model: four times those of the largest multilingual ones."""
 WIDEST_BEAM = 256
@@ -618,7 +620,7 @@ class TrainConfig:
     weight_decay: float = setting(
         0.0,
         "Weight decay",
-        "Decoupled weight decay on matrices; the paper uses none.",
+        "Decoupled weight decay on matrices and embeddings, not on gains, biases and other vectors; the paper: 0.",
         least=0,
     )
     clip_norm: float = setting(
@@ -684,6 +686,12 @@ class TrainConfig:
         _one_of("schedule", self.schedule, ScheduleKind)
         _one_of("optimizer", self.optimizer, OptimizerKind)
         _one_of("precision", self.precision, Precision)
+        plateau = wsd_plateau(self.max_steps)
+        _require(
+            self.schedule != "wsd" or self.warmup_steps <= plateau,
+            f"warmup_steps ({self.warmup_steps}) must end within the first {1 - WSD_DECAY:.0%} of max_steps "
+            f"({self.max_steps}), by step {plateau}: from there on the schedule wsd falls",
+        )
 
     @property
     def final_weights(self) -> Literal["latest", "averaged", "best"]:
@@ -691,6 +699,11 @@ class TrainConfig:
         if self.average_last > 1:
             return "averaged"
         return "latest" if self.patience is None else "best"
+
+
+def wsd_plateau(max_steps: float) -> int:
+    """Returns the last step before the schedule `wsd` falls."""
+    return int((1 - WSD_DECAY) * max_steps + 1e-6)  # 40 % of 5 steps are 2, though floats say a little less
 
 
 CONFIGS: dict[str, type] = {"model": ModelConfig, "train": TrainConfig, "corpus": CorpusConfig}
