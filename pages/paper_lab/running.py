@@ -12,6 +12,7 @@ from pages.paper_lab.choices import PAGE
 from pages.shared.background import Background, Tell, Watcher, Work
 from pages.shared.context import say, sentence
 from pages.shared.guard import guarded_fragment
+from pages.shared.waiting import session_watcher
 from pages.shared.wording import duration
 from transformer.access.people import PERSON, acting
 from transformer.experiments.estimate import estimated_s
@@ -22,7 +23,6 @@ from transformer.runs.queue import place_at_work
 
 EVERY_S = 1.0
 _LOOK_S = 0.25
-_WATCHER = "paper-lab-watcher"
 _MEASURING: set[tuple[str, str, str]] = set()
 """The experiments that are being measured on this server; others wait for their turn."""
 _MOST_ASKED = 32
@@ -38,11 +38,11 @@ def works() -> Background:
 def render_run_here(experiment: Experiment) -> None:
     """Renders the choice of a budget, what it takes, and the button; or the progress of one that runs."""
     st.markdown("##### Run it here")
-    watcher = st.session_state.setdefault(_WATCHER, Watcher())
+    watcher = session_watcher()
     for budget in experiment.budgets:
         work = works().find(_key(experiment, budget))
         if work is not None and not work.over.is_set():
-            work.watchers.add(watcher)
+            work.join(watcher)
             guarded_fragment("The progress", _render_progress, every=EVERY_S)(experiment, budget, work, watcher)
             return
     names = {each.name: f"{each.name.capitalize()}: {each.says}" for each in experiment.budgets}
@@ -122,7 +122,7 @@ def _measure(experiment: Experiment, budget: Budget, tell: Tell, place: dict[str
 
 
 def _start(experiment: Experiment, budget: Budget) -> None:
-    watcher = st.session_state.setdefault(_WATCHER, Watcher())
+    watcher = session_watcher()
     works().submit(_key(experiment, budget), lambda tell: measure_in_background(experiment, budget, tell), watcher)
 
 
