@@ -17,7 +17,7 @@ from pages.shared.wording import duration
 from transformer.access.people import PERSON, acting
 from transformer.experiments.estimate import estimated_s
 from transformer.experiments.experiment import Budget, Experiment
-from transformer.experiments.results import ExperimentError, own_file, read_results
+from transformer.experiments.results import ExperimentError, load_results, own_file, read_results
 from transformer.runs.launch import own_environment
 from transformer.runs.queue import place_at_work
 
@@ -51,8 +51,9 @@ def render_run_here(experiment: Experiment) -> None:
     done = n_measured(experiment, budget)
     total = len(experiment.plan(budget))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        if done == total:
-            st.markdown("Measured here already: choose *Measured here* above.")
+        if done == total or is_damaged(experiment, budget):
+            already = "Measured here already: choose *Measured here* above."
+            st.markdown(already if done == total else "What was measured here cannot be used.")
             st.button("Measure it anew", key="lab-anew", on_click=_anew, args=(experiment, budget))
         else:
             st.button(
@@ -64,18 +65,40 @@ def render_run_here(experiment: Experiment) -> None:
                 args=(experiment, budget),
             )
             started = f"{done:,} of {total:,} measured so far. " if done else ""
-            left = duration(estimated_s(experiment, budget) * (1 - done / total))
             st.caption(
-                f"{started}About {left} on one thread of the machine of the shipped numbers. You can go on reading, "
-                "or stop it and continue later.",
+                f"{started}{_time_text(experiment, budget, 1 - done / total)}You can go on reading, or stop it and "
+                "continue later.",
                 width="content",
             )
     if refusal := st.session_state.pop("lab-refusal", ""):
         say(refusal)
 
 
+def _time_text(experiment: Experiment, budget: Budget, share: float) -> str:
+    """Returns how long this share of a budget takes, as a sentence; empty where no shipped numbers tell."""
+    try:
+        left = duration(estimated_s(experiment, budget) * share)
+    except ExperimentError:
+        return ""
+    return f"About {left} on one thread of the machine of the shipped numbers. "
+
+
+def is_damaged(experiment: Experiment, budget: Budget) -> bool:
+    """Tells whether the file of a budget's measurements here can be neither used nor continued."""
+    path = own_file(experiment.name, budget.name)
+    if not path.is_file():
+        return False
+    try:
+        experiment.check(load_results(experiment.name, budget.name))
+    except ExperimentError:
+        return True
+    return False
+
+
 def n_measured(experiment: Experiment, budget: Budget) -> int:
     """Returns how many of a budget's measurements are in its file here."""
+    if is_damaged(experiment, budget):
+        return 0
     try:
         rows = read_results(own_file(experiment.name, budget.name)).rows
     except ExperimentError:
