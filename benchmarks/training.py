@@ -73,7 +73,7 @@ def _race(preset: str, vocabulary: int, options: argparse.Namespace) -> None:
         "Marian": (marian, lambda batch: _marian_loss(marian, batch)),
     }
     speeds: dict[tuple[str, Precision], float] = {}
-    optimizers = {name: build_adamw(list(model.parameters()), CONFIG) for name, (model, _) in losses.items()}
+    optimizers = {name: build_adamw(model, CONFIG) for name, (model, _) in losses.items()}
     for round_number in range(options.rounds + 1):  # the first one warms up
         for precision in ("float32", "bfloat16"):
             for name, (model, loss) in losses.items():
@@ -182,7 +182,7 @@ def _fraction(options: argparse.Namespace) -> None:
     batches, vocab_size = _batches(min(3, options.steps), options.batch_tokens)
     config = replace(PRESETS["paper-base"], vocab_size=vocab_size, n_encoder_layers=2, n_decoder_layers=2)
     model = Transformer(config).train()
-    optimizer = build_adamw(list(model.parameters()), CONFIG)
+    optimizer = build_adamw(model, CONFIG)
 
     def loss(batch: Batch) -> Tensor:
         return summed_loss(model, batch, CPU, CONFIG.label_smoothing)

@@ -26,6 +26,10 @@ FEWEST_SYMBOLS, MOST_SYMBOLS = 4, 64
 a thousand out."""
 LONGEST_MODEL = 4_096
 """The largest max_length of a model: what is recorded of a sentence grows with its square."""
+WSD_DECAY = 0.6
+"""The share of all steps over which the schedule `wsd` falls."""
+MAX_VOCABULARY = 1_000_000
+"""The most vocabulary entries of a model: four times those of the largest multilingual ones."""
 WIDEST_BEAM = 256
 """Hypotheses a sentence: time and memory grow with it, translations stop getting better long before."""
 
@@ -44,7 +48,7 @@ class About:
     share: bool = False
     """True if it lies in [0, 1)."""
     most: float | None = None
-    """The largest number that the Train page takes."""
+    """The largest number."""
     step: float = 1
     """The amount that one press of + adds."""
 
@@ -77,7 +81,9 @@ class ModelConfig:
     family: Literal["transformer"] = setting(
         "transformer", "Model", "A Transformer, or a kind of model that came before it: recurrent or convolutional."
     )
-    vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
+    vocab_size: int = setting(
+        37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1, most=MAX_VOCABULARY
+    )
     d_model: int = setting(512, "d_model", "Width of every sublayer's input and output.", least=1, most=4096, step=32)
     n_heads: int = setting(8, "Heads", "Attention heads; each has d_k = d_v = d_model / n_heads.", least=1, most=64)
     d_ff: int = setting(2048, "d_ff", "Inner width of the feed-forward sublayer.", least=1, most=16_384, step=32)
@@ -222,7 +228,9 @@ class RecurrentConfig:
     """The architecture of one recurrent encoder-decoder, with or without attention; see `model/recurrent.py`."""
 
     family: Literal["rnn"] = setting("rnn", "Model", "rnn: an encoder-decoder of LSTMs or GRUs.")
-    vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
+    vocab_size: int = setting(
+        37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1, most=MAX_VOCABULARY
+    )
     d_model: int = setting(
         128, "d_model", "Width of embeddings and states, both directions together.", least=2, most=4096, step=32
     )
@@ -267,8 +275,6 @@ class RecurrentConfig:
         _require(self.family == "rnn", f"family ({self.family!r}) must be rnn")
         _one_of("cell", self.cell, CellKind)
         _one_of("attention", self.attention, RecurrentAttentionKind)
-        for name in ("n_encoder_layers", "n_decoder_layers"):
-            _require(getattr(self, name) <= 4, f"{name} ({getattr(self, name)}) must be at most 4")
         _require(
             not self.bidirectional or self.d_model % 2 == 0,
             f"d_model ({self.d_model}) must be even where the encoder reads both ways: each direction has half of it",
@@ -359,7 +365,9 @@ class ConvolutionalConfig:
     """The architecture of one convolutional encoder-decoder with attention; see `model/convolutional.py`."""
 
     family: Literal["conv"] = setting("conv", "Model", "conv: an encoder-decoder of dilated convolutions.")
-    vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
+    vocab_size: int = setting(
+        37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1, most=MAX_VOCABULARY
+    )
     d_model: int = setting(128, "d_model", "Width of embeddings and states.", least=1, most=4096, step=32)
     kernel: int = setting(
         3, "Kernel", "Positions that a convolution looks at, an odd number: its own in the middle.", least=3, most=9
@@ -400,11 +408,7 @@ class ConvolutionalConfig:
         _check_types(self)
         _check_limits(self)
         _require(self.family == "conv", f"family ({self.family!r}) must be conv")
-        _require(
-            self.kernel % 2 == 1 and self.kernel <= 9, f"kernel ({self.kernel}) must be an odd number of at most 9"
-        )
-        for name in ("n_encoder_layers", "n_decoder_layers"):
-            _require(getattr(self, name) <= 8, f"{name} ({getattr(self, name)}) must be at most 8")
+        _require(self.kernel % 2 == 1, f"kernel ({self.kernel}) must be an odd number of at most 9")
         _check_special_ids(self)
 
     def dilation(self, layer: int) -> int:
@@ -505,7 +509,7 @@ class CorpusConfig:
         "The columns of a file that hold source and target, such as en,fr or 2,4; left empty: found by their names and "
         "their content.",
     )
-    seed: int = setting(0, "Corpus seed", "Seed of generated text.")
+    seed: int = setting(0, "Corpus seed", "Seed of generated text.", most=2**31 - 1)
     longest: int | None = setting(
         None,
         "Longest string, symbols",
@@ -584,6 +588,7 @@ class TrainConfig:
         "Batches a step",
         "Micro-batches summed into one optimiser step, normalised by their real tokens.",
         least=1,
+        most=10_000,
     )
     schedule: ScheduleKind = setting(
         "paper",
@@ -627,7 +632,7 @@ class TrainConfig:
     weight_decay: float = setting(
         0.0,
         "Weight decay",
-        "Decoupled weight decay on matrices; the paper uses none.",
+        "Decoupled weight decay on matrices and embeddings, not on gains, biases and other vectors; the paper: 0.",
         least=0,
     )
     clip_norm: float = setting(
@@ -649,18 +654,21 @@ class TrainConfig:
         "Pairs an evaluation",
         "Validation pairs translated and scored at each evaluation.",
         least=1,
+        most=1_000_000,
     )
     test_pairs: int = setting(
         1_000,
         "Held-out pairs",
         "Pairs of each held-out split translated and scored at the end, for the card.",
         least=1,
+        most=1_000_000,
     )
     average_last: int = setting(
         1,
         "Evaluations averaged",
         "Weights of this many last evaluations are averaged into the final weights (section 6.1); 1 keeps the last.",
         least=1,
+        most=1_000,
     )
     seed: int = setting(0, "Seed", "Seed of initial weights, data order and dropout.", most=2**31 - 1)
     device: str = setting("auto", "Device", "auto (the best one present), cpu, cuda, cuda:N or mps.")
@@ -690,6 +698,12 @@ class TrainConfig:
         _one_of("schedule", self.schedule, ScheduleKind)
         _one_of("optimizer", self.optimizer, OptimizerKind)
         _one_of("precision", self.precision, Precision)
+        plateau = wsd_plateau(self.max_steps)
+        _require(
+            self.schedule != "wsd" or self.warmup_steps <= plateau,
+            f"warmup_steps ({self.warmup_steps}) must end within the first {1 - WSD_DECAY:.0%} of max_steps "
+            f"({self.max_steps}), by step {plateau}: from there on the schedule wsd falls",
+        )
 
     @property
     def final_weights(self) -> Literal["latest", "averaged", "best"]:
@@ -697,6 +711,11 @@ class TrainConfig:
         if self.average_last > 1:
             return "averaged"
         return "latest" if self.patience is None else "best"
+
+
+def wsd_plateau(max_steps: float) -> int:
+    """Returns the last step before the schedule `wsd` falls."""
+    return int((1 - WSD_DECAY) * max_steps + 1e-6)  # 40 % of 5 steps are 2, though floats say a little less
 
 
 CONFIGS: dict[str, type] = {"model": ModelConfig, "train": TrainConfig, "corpus": CorpusConfig}
@@ -845,8 +864,8 @@ def _check_limits(config: Any) -> None:
             _require(
                 value >= own.least, f"{said} be at least {own.least:g}" if own.least else f"{said} not be negative"
             )
-        if each.name == "max_length":
-            _require(value <= LONGEST_MODEL, f"{said} be at most {LONGEST_MODEL}")
+        if own.most is not None:
+            _require(value <= own.most, f"{said} be at most {own.most:,}")
 
 
 def _check_types(config: Any) -> None:
@@ -859,12 +878,19 @@ def _check_types(config: Any) -> None:
         if int in kinds:
             _require(isinstance(value, int) and not isinstance(value, bool), f"{said} a whole number")
         elif float in kinds:
-            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            _require(number, f"{said} a number")
+            _require(_is_finite_number(value), f"{said} a number")
         elif bool in kinds:
             _require(isinstance(value, bool), f"{said} true or false")
         elif str in kinds:
             _require(isinstance(value, str), f"{said} a text")
+
+
+def _is_finite_number(value: object) -> bool:
+    """Tells whether a float can hold it; JSON may have whole numbers of any length."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _one_of(name: str, value: str, choices: object) -> None:

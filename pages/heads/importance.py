@@ -24,6 +24,7 @@ from pages.shared.cache import cached, lab_key
 from pages.shared.components.head_table import Cell, Column
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
+from pages.shared.waiting import give_way
 from pages.shared.wording import NEGLIGIBLE, moved, number, token
 from transformer.analysis.heads.addresses import HeadAt, Tell
 from transformer.analysis.heads.importance import OutputEffect, output_effects
@@ -95,7 +96,7 @@ def _render_means(context: PageContext) -> bool:
 @cached(max_entries=64, spinner="Removing each head in turn")
 def _output_effects(lab: Lab, seen: Inspection, removal: Removal) -> tuple[OutputEffect, ...]:
     means = means_of(lab, removal)
-    return output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
+    return output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means, tell=give_way)
 
 
 def _over_pairs(context: PageContext, sample: PairSample, removal: Removal) -> RemovedOverPairs | None:

@@ -13,6 +13,7 @@ import streamlit as st
 from pages.shared.background import Background, Watcher, Work
 from pages.shared.context import say, sentence
 from pages.shared.guard import guarded_fragment
+from pages.shared.waiting import connection
 from pages.shared.wording import duration
 from transformer.analysis.heads.addresses import Tell
 
@@ -27,8 +28,8 @@ Found = TypeVar("Found")
 class Reader(Watcher):
     """One visitor's session, and the computations that it has stopped."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, is_connected: Callable[[], bool]) -> None:
+        super().__init__(is_connected)
         self.stopped: set[Hashable] = set()
 
 
@@ -73,7 +74,7 @@ def result_of(
 
 
 def _watcher() -> Reader:
-    return st.session_state.setdefault(_SESSION, Reader())
+    return st.session_state.setdefault(_SESSION, Reader(connection()))
 
 
 def _render_progress(work: Work, watcher: Reader, key: Hashable, doing: str) -> None:

@@ -9,6 +9,7 @@ from pages.shared.cache import cached
 from pages.shared.context import PageContext, is_transformer
 from pages.shared.header import change_text
 from pages.shared.url.session import session
+from pages.shared.waiting import give_way
 from transformer.access.classroom import classroom
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
 from transformer.data.corpora import CORPORA
@@ -207,11 +208,11 @@ def _link(context: PageContext, switches: tuple, label: str) -> None:
 def _head_effects(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
     """Returns every head's effect on the token of a step, the largest first."""
     inspection = loading.get_inspection(lab, text)
-    return head_effects(lab.model, inspection.source_ids, inspection.target_ids, step)
+    return head_effects(lab.model, inspection.source_ids, inspection.target_ids, step, tell=give_way)
 
 
 @cached(max_entries=64)
 def _output_effects(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
     """Returns every head's effect on the output, the largest first."""
     inspection = loading.get_inspection(lab, text)
-    return output_effects(lab.model, inspection.source_ids, inspection.target_ids)
+    return output_effects(lab.model, inspection.source_ids, inspection.target_ids, tell=give_way)

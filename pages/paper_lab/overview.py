@@ -3,12 +3,14 @@
 import streamlit as st
 
 from pages.paper_lab.choices import PAGE, Choices
+from pages.shared import wording
 from pages.shared.cache import cached
+from pages.shared.context import sentence
 from pages.shared.fields import segments
 from transformer.experiments.experiment import Experiment
 from transformer.experiments.outcome import Outcome, Verdict
 from transformer.experiments.paper import EXPERIMENTS, find_experiment, listed
-from transformer.experiments.results import Results, load_results
+from transformer.experiments.results import ExperimentError, Results, load_results
 
 LOOKS = {
     Outcome.HOLDS: ("blue", ":material/check_circle:"),
@@ -51,7 +53,10 @@ def get_verdict(results: Results) -> Verdict:
 
 
 def _line(experiment: Experiment) -> str:
-    verdict = get_verdict(load_results(experiment.name))
+    try:
+        verdict = get_verdict(load_results(experiment.name))
+    except ExperimentError as error:
+        return f"- **{experiment.title}.** {experiment.question} {wording.plain(sentence(str(error)))}"
     parts = list(verdict.groups.values())
     held = f" ({parts.count(Outcome.HOLDS)} of {len(parts)} parts hold)" if len(parts) > 1 else ""
     return f"- **{experiment.title}.** {experiment.question} {badge(verdict.outcome)}{held}"

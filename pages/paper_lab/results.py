@@ -22,10 +22,10 @@ def render_results(experiment: Experiment, chosen: Choices) -> None:
     """Renders everything that an experiment found."""
     st.markdown(f"##### {experiment.question}")
     st.markdown(f"**The paper says** ({experiment.section}): {experiment.claim}")
-    results = _choose_results(experiment, chosen)
     try:
+        results = _choose_results(experiment, chosen)
         verdict = get_verdict(results)
-    except ValueError as error:
+    except ExperimentError as error:
         say(sentence(str(error)))
         return
     _render_verdict(experiment, results, verdict)

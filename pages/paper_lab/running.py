@@ -12,17 +12,17 @@ from pages.paper_lab.choices import PAGE
 from pages.shared.background import Background, Tell, Watcher, Work
 from pages.shared.context import say, sentence
 from pages.shared.guard import guarded_fragment
+from pages.shared.waiting import session_watcher
 from pages.shared.wording import duration
 from transformer.access.people import PERSON, acting
 from transformer.experiments.estimate import estimated_s
 from transformer.experiments.experiment import Budget, Experiment
-from transformer.experiments.results import ExperimentError, own_file, read_results
+from transformer.experiments.results import ExperimentError, load_results, own_file, read_results
 from transformer.runs.launch import own_environment
 from transformer.runs.queue import place_at_work
 
 EVERY_S = 1.0
 _LOOK_S = 0.25
-_WATCHER = "paper-lab-watcher"
 _MEASURING: set[tuple[str, str, str]] = set()
 """The experiments that are being measured on this server; others wait for their turn."""
 _MOST_ASKED = 32
@@ -38,11 +38,11 @@ def works() -> Background:
 def render_run_here(experiment: Experiment) -> None:
     """Renders the choice of a budget, what it takes, and the button; or the progress of one that runs."""
     st.markdown("##### Run it here")
-    watcher = st.session_state.setdefault(_WATCHER, Watcher())
+    watcher = session_watcher()
     for budget in experiment.budgets:
         work = works().find(_key(experiment, budget))
         if work is not None and not work.over.is_set():
-            work.watchers.add(watcher)
+            work.join(watcher)
             guarded_fragment("The progress", _render_progress, every=EVERY_S)(experiment, budget, work, watcher)
             return
     names = {each.name: f"{each.name.capitalize()}: {each.says}" for each in experiment.budgets}
@@ -51,8 +51,9 @@ def render_run_here(experiment: Experiment) -> None:
     done = n_measured(experiment, budget)
     total = len(experiment.plan(budget))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        if done == total:
-            st.markdown("Measured here already: choose *Measured here* above.")
+        if done == total or is_damaged(experiment, budget):
+            already = "Measured here already: choose *Measured here* above."
+            st.markdown(already if done == total else "What was measured here cannot be used.")
             st.button("Measure it anew", key="lab-anew", on_click=_anew, args=(experiment, budget))
         else:
             st.button(
@@ -64,18 +65,40 @@ def render_run_here(experiment: Experiment) -> None:
                 args=(experiment, budget),
             )
             started = f"{done:,} of {total:,} measured so far. " if done else ""
-            left = duration(estimated_s(experiment, budget) * (1 - done / total))
             st.caption(
-                f"{started}About {left} on one thread of the machine of the shipped numbers. You can go on reading, "
-                "or stop it and continue later.",
+                f"{started}{_time_text(experiment, budget, 1 - done / total)}You can go on reading, or stop it and "
+                "continue later.",
                 width="content",
             )
     if refusal := st.session_state.pop("lab-refusal", ""):
         say(refusal)
 
 
+def _time_text(experiment: Experiment, budget: Budget, share: float) -> str:
+    """Returns how long this share of a budget takes, as a sentence; empty where no shipped numbers tell."""
+    try:
+        left = duration(estimated_s(experiment, budget) * share)
+    except ExperimentError:
+        return ""
+    return f"About {left} on one thread of the machine of the shipped numbers. "
+
+
+def is_damaged(experiment: Experiment, budget: Budget) -> bool:
+    """Tells whether the file of a budget's measurements here can be neither used nor continued."""
+    path = own_file(experiment.name, budget.name)
+    if not path.is_file():
+        return False
+    try:
+        experiment.check(load_results(experiment.name, budget.name))
+    except ExperimentError:
+        return True
+    return False
+
+
 def n_measured(experiment: Experiment, budget: Budget) -> int:
     """Returns how many of a budget's measurements are in its file here."""
+    if is_damaged(experiment, budget):
+        return 0
     try:
         rows = read_results(own_file(experiment.name, budget.name)).rows
     except ExperimentError:
@@ -122,7 +145,7 @@ def _measure(experiment: Experiment, budget: Budget, tell: Tell, place: dict[str
 
 
 def _start(experiment: Experiment, budget: Budget) -> None:
-    watcher = st.session_state.setdefault(_WATCHER, Watcher())
+    watcher = session_watcher()
     works().submit(_key(experiment, budget), lambda tell: measure_in_background(experiment, budget, tell), watcher)
 
 

@@ -8,11 +8,13 @@
     SEARCHES.leave(key, watcher)                                                # this visitor waits no longer
 
 The key says all that the work depends on. Work goes on while one of its watchers is there: a watcher belongs to a
-visitor's session and is gone with it. Work without a watcher goes on to its end. When the server ends, all work is
-stopped and its threads are joined. Work is done for the person who first asked. No Streamlit here.
+visitor's session and is gone with it, or soon after its connection. Work without a watcher goes on to its end. Whatever
+work dies of, those who wait for it go on. When the server ends, all work is stopped and its threads are joined. Work is
+done for the person who first asked. No Streamlit here.
 """
 
 import atexit
+import logging
 import threading
 import time
 from collections import OrderedDict, deque
@@ -23,6 +25,7 @@ from weakref import WeakSet
 from pages.shared.serving.sizes import size_of
 from transformer.access.people import for_this_person
 
+_log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 Tell = Callable[..., object]
 """Takes the share of the work that is done, and where there is something to look at already a function that makes it;
@@ -33,6 +36,8 @@ _IDLE_S = 60.0
 """Seconds that a thread waits for more work: starting one takes longer than finding a decoding that is cached."""
 _MAX_BYTES = 100_000_000
 """The most bytes that the results kept by one background hold together; the newest stays whatever its size."""
+GRACE_S = 10.0
+"""Seconds after which a watcher without a connection is taken for gone: a network may fail for a moment."""
 _PATIENCE_S = 5.0
 """The longest wait at the end of the server for work that does not tell how far it is."""
 
@@ -41,12 +46,25 @@ class Stopped(Exception):
     """Nobody waits for the work any more."""
 
 
+class Died(ValueError):
+    """The work ended without an answer; the message is for its visitors. Whoever asks again begins it anew."""
+
+
 class Watcher:
     """One visitor's session, which waits for work."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_connected: Callable[[], bool] = lambda: True) -> None:
+        """`is_connected` tells, in any thread, whether the visitor's page is still open."""
         self.wanted: dict[str, Hashable] = {}
         """The key of the work that the session last asked for, by purpose."""
+        self._is_connected, self._seen = is_connected, time.monotonic()
+
+    def is_here(self) -> bool:
+        """Tells whether the session is connected, or was a moment ago."""
+        now = time.monotonic()
+        if self._is_connected():
+            self._seen = now
+        return now - self._seen < GRACE_S
 
 
 class Work(Generic[Found]):
@@ -61,13 +79,14 @@ class Work(Generic[Found]):
         """The time of its start by `time.monotonic`; None while it waits for its turn."""
         self.over = threading.Event()
         self.error: Exception | None = None
-        self.watchers: WeakSet[Watcher] = WeakSet()
         self.to_the_end = False
         """True if it goes on without a watcher."""
         self.size = 0
         """The bytes of its result; 0 until it is over."""
         self._compute: Callable[[Tell], Found] | None = compute
         self._found: Any = None
+        self._watchers: WeakSet[Watcher] = WeakSet()
+        self._lock = threading.Lock()
 
     @property
     def since_s(self) -> float:
@@ -86,6 +105,27 @@ class Work(Generic[Found]):
         """Tells whether it ended because nobody waited for it."""
         return isinstance(self.error, Stopped)
 
+    @property
+    def died(self) -> bool:
+        """Tells whether it ended by something that is no answer."""
+        return isinstance(self.error, Died)
+
+    def join(self, watcher: Watcher) -> None:
+        """Lets a session wait for the work too."""
+        with self._lock:
+            self._watchers.add(watcher)
+
+    def leave(self, watcher: Watcher) -> None:
+        """Takes a session off those who wait."""
+        with self._lock:
+            self._watchers.discard(watcher)
+
+    def cancel(self) -> None:
+        """Ends the work for everyone, the next time that it tells how far it is."""
+        with self._lock:
+            self._watchers.clear()
+            self.to_the_end = False
+
     def result(self) -> Found:
         """Waits for the result and returns it; raises what the work raised."""
         self.over.wait()
@@ -94,23 +134,39 @@ class Work(Generic[Found]):
         return self._found
 
     def run(self) -> None:
-        """Does the work; what it raises is kept."""
+        """Does the work; what it raises is kept, and whatever that is, those who wait go on."""
         self.begun = time.monotonic()
         compute, self._compute = self._compute, None  # what it holds is free again afterwards
         assert compute is not None
         try:
             self.tell(0.0)
-            self._found = compute(self.tell)
-            self.size = size_of(self._found)
+            found = compute(self.tell)
+            self.size, self._found = size_of(found), found
+        except MemoryError:
+            self.error = Died("there was not enough memory for this computation: try again later, or something smaller")
         except Exception as error:
             self.error = error
+        except BaseException as error:  # an exit or an interrupt in this thread ends this work alone
+            _log.exception("work was ended")
+            self.error = Died(f"this computation was ended ({type(error).__name__}): try again")
+        finally:
+            self._end()
+
+    def fail(self, sentence: str) -> None:
+        """Ends work that was never begun."""
+        self._compute, self.error = None, Died(sentence)
+        self._end()
+
+    def _end(self) -> None:
         self.so_far = None
         self.over.set()
 
     def tell(self, share: float, so_far: Callable[[], Found] | None = None) -> None:
         """Takes over how far the work is; raises Stopped if nobody waits for the rest."""
         self.share, self.so_far = share, so_far
-        if not self.watchers and not self.to_the_end:
+        with self._lock:
+            is_wanted = self.to_the_end or any(watcher.is_here() for watcher in self._watchers)
+        if not is_wanted:
             raise Stopped
 
 
@@ -128,24 +184,23 @@ class Background:
         _ALL.add(self)
 
     def submit(self, key: Hashable, compute: Callable[[Tell], Found], watcher: Watcher | None = None) -> Work[Found]:
-        """Returns the work of this key, begun if it is new or was stopped; without a watcher it goes on to its end."""
+        """Returns the work of this key, begun if it is new, was stopped or died; without a watcher it goes on to its
+        end."""
         with self._lock:
             work = self._known.get(key)
-            if work is None or work.stopped:
+            if work is None or work.stopped or work.died:
                 work = self._known[key] = Work(for_this_person(compute))
                 self._waiting.append((key, work))
             if watcher is None:
                 work.to_the_end = True
             else:
-                work.watchers.add(watcher)
+                work.join(watcher)
             self._known.move_to_end(key)
             self._forget_oldest()
             if len(self._waiting) <= self._idle:
                 self._lock.notify()
             elif len(self._threads) < self._at_once:
-                thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-                self._threads.add(thread)
-                thread.start()
+                self._start_thread()
             return work
 
     def submit_instead(
@@ -166,14 +221,13 @@ class Background:
         """Takes a visitor off the watchers of the work."""
         with self._lock:
             if (work := self._known.get(key)) is not None:
-                work.watchers.discard(watcher)
+                work.leave(watcher)
 
     def cancel(self, key: Hashable) -> None:
         """Ends the work for everyone, the next time that it tells how far it is."""
         with self._lock:
             if (work := self._known.get(key)) is not None:
-                work.watchers.clear()
-                work.to_the_end = False
+                work.cancel()
 
     def cancel_all(self) -> None:
         """Ends all work for everyone."""
@@ -190,6 +244,16 @@ class Background:
             self._lock.notify_all()
         for thread in list(self._threads):
             thread.join(_PATIENCE_S)
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more threads: without any here, nobody would ever do what waits
+            while not self._threads and self._waiting:
+                self._waiting.popleft()[1].fail("this server is too busy to compute anything more: try again later")
+            return
+        self._threads.add(thread)
 
     def _serve(self) -> None:
         while True:

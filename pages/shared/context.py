@@ -9,9 +9,11 @@ from urllib.parse import parse_qs
 import streamlit as st
 
 from pages.shared import loading, wording
+from pages.shared.background import Stopped, Watcher, Work
 from pages.shared.url.packed_link import PARAMETER, unpack
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
+from pages.shared.waiting import give_way, session_watcher
 from transformer.checkpoints.settings import CheckpointError
 from transformer.config import ModelConfig
 from transformer.interventions import Intervention, compile_interventions, merged
@@ -39,17 +41,20 @@ class PageContext:
     def inspection(self) -> Inspection:
         """Returns the decoding under the view's switches, made on first use: the browser paints what the page has
         drawn before that meanwhile."""
-        asked = self.lab, self.view.text, self.view.switches
         with st.spinner("Decoding"):  # seen after half a second
-            if self.meanwhile is None:
-                return loading.get_inspection(*asked)
-            work, patience = loading.decoding(*asked), 0.0
+            work, patience, next_s = self._begin_decoding(), 0.0, _FIRST_S
             while not work.over.wait(patience):
+                give_way()
                 so_far, left_s, patience = work.so_far, work.left_s, _FIRST_S
-                if so_far and left_s and work.since_s > _FIRST_S and left_s > _WORTH_S:
+                if self.meanwhile and so_far and left_s and work.since_s > next_s and left_s > _WORTH_S:
                     self.meanwhile(so_far())
-                    patience = _EVERY_S
+                    next_s = work.since_s + _EVERY_S
+            if work.stopped:  # by this visitor's page of a moment ago
+                work = self._begin_decoding()
             return work.result()
+
+    def _begin_decoding(self) -> Work[Inspection]:
+        return loading.decoding(self.lab, self.view.text, self.view.switches, session_watcher())
 
     @property
     def decoding(self) -> Decoding:
@@ -72,14 +77,15 @@ class PageContext:
 def decode_ahead(query: str) -> None:
     """Decodes the sentence that a link's query names, or the first that is shown, for the page to find it done.
 
-    Without the link's switches: under these the page decodes itself.
+    Without the link's switches: under these the page decodes itself. It stops where no page joins it within a moment.
     """
-    with contextlib.suppress(ValueError, CheckpointError):  # the page will find the same, and say it
+    nobody = Watcher(lambda: False)
+    with contextlib.suppress(ValueError, CheckpointError, Stopped):  # the page will find the same, and say it
         asked = parse_qs(query)
         view, _ = View.read(unpack(asked[PARAMETER][0]) if PARAMETER in asked else asked)
         if found := loading.models():
             lab = loading.get_lab(view.model or loading.first_choice(found))
-            loading.decoding(lab, view.text or next(iter(loading.examples(lab)), "a")).result()
+            loading.decoding(lab, view.text or next(iter(loading.examples(lab)), "a"), (), nobody).result()
 
 
 def is_transformer(lab: Lab) -> bool:

@@ -14,6 +14,8 @@ from typing import ParamSpec
 
 import streamlit as st
 
+from pages.shared.background import Died
+
 P = ParamSpec("P")
 
 FAILED = "could not be shown because of a fault in this app"
@@ -31,6 +33,8 @@ def guard(what: str) -> Iterator[None]:
     except Exception as error:
         _log.exception("%s could not be shown", what)
         text = f"{what} {FAILED} ({type(error).__name__}). The server's log has the details."
+        if isinstance(error, Died):  # which says itself what a visitor can do
+            text = f"{what} could not be shown: {error}."
         st.error(text, icon=":material/error:")
 
 

@@ -1,12 +1,14 @@
 """Models and results, loaded once and shared. What a training run writes later under the same name is seen."""
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import streamlit as st
 
-from pages.shared.background import Background, Tell, Work
+from pages.shared.background import Background, Tell, Watcher, Work
 from pages.shared.cache import cached, lab_key
+from pages.shared.serving.machine import cores
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
@@ -17,7 +19,8 @@ from transformer.text.sentence import Sentence
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
-_DECODINGS = Background("decoding", at_once=8, kept=0)
+_DECODINGS = Background("decoding", at_once=cores(), kept=0)
+_TURNS = threading.BoundedSemaphore(cores())
 
 
 def models() -> tuple[Found, ...]:
@@ -72,13 +75,25 @@ def get_inspection(lab: Lab, text: str, switches: Sequence[object] = (), _tell: 
         if _tell is not None:
             _tell(n_steps / longest, so_far)
 
-    return lab.inspect(get_sentence(lab, text), get_resolved(lab, switches), watch=watch)
+    sentence, specs = get_sentence(lab, text), get_resolved(lab, switches)
+    with a_turn():
+        return lab.inspect(sentence, specs, watch=watch)
 
 
-def decoding(lab: Lab, text: str, switches: Sequence[object] = ()) -> Work[Inspection]:
-    """Begins `get_inspection` in the background, or joins it: what is written so far can be looked at."""
+@contextmanager
+def a_turn() -> Iterator[None]:
+    """A block that waits until fewer sentences are being decoded than there are cores: more would slow all of them."""
+    with _TURNS:
+        yield
+
+
+def decoding(lab: Lab, text: str, switches: Sequence[object], watcher: Watcher) -> Work[Inspection]:
+    """Begins `get_inspection` in the background, or joins it: what is written so far can be looked at.
+
+    The watcher leaves the decoding that it wanted before, which stops if nobody else waits for it.
+    """
     key = lab_key(lab), text, tuple(map(str, switches))
-    return _DECODINGS.submit(key, lambda tell: get_inspection(lab, text, switches, tell))
+    return _DECODINGS.submit_instead("decoding", key, lambda tell: get_inspection(lab, text, switches, tell), watcher)
 
 
 @cached(max_entries=128, shared=True)

@@ -9,6 +9,7 @@ from numpy import ndarray
 from pages.shared import loading
 from pages.shared.background import Background, Work
 from pages.shared.cache import cached, lab_key
+from pages.shared.waiting import session_watcher
 from transformer.analysis.steps.exposure_bias import Exposure, exposure_bias, readable_pairs
 from transformer.analysis.steps.logit_lens import LogitLens, logit_lens
 from transformer.analysis.steps.search_tree import SearchTree, search_tree
@@ -21,7 +22,9 @@ from transformer.text.pairs import Pair
 @cached(max_entries=128)
 def get_branch(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
     """Returns `lab.inspect` with forced tokens; ValueError for a token that cannot be written."""
-    return lab.inspect(text, loading.get_resolved(lab, switches), dict(forced))
+    specs = loading.get_resolved(lab, switches)
+    with loading.a_turn():
+        return lab.inspect(text, specs, dict(forced))
 
 
 @cached(max_entries=32)
@@ -75,10 +78,12 @@ def measured_exposure(lab: Lab, switches: Sequence[object]) -> Work[Exposure] | 
 
 
 def measure_exposure(lab: Lab, switches: Sequence[object]) -> None:
-    """Begins the measurement in the background; it goes on when the visitor leaves."""
+    """Begins the measurement in the background; it goes on while a visitor who waits for it is here."""
     specs, pairs = loading.get_resolved(lab, switches), validation_pairs(lab)
     _measurements().submit(
-        _key(lab, switches), lambda tell: exposure_bias(lab.model, pairs, lab.tokenizer, specs, tell=tell)
+        _key(lab, switches),
+        lambda tell: exposure_bias(lab.model, pairs, lab.tokenizer, specs, tell=tell),
+        session_watcher(),
     )
 
 

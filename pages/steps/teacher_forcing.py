@@ -12,6 +12,7 @@ from pages.shared.components.tokens import token_chips
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.guard import guard, guarded_fragment
+from pages.shared.waiting import session_watcher
 from pages.steps.choices import Choices
 from pages.steps.loading import cancel_exposure, measure_exposure, measured_exposure, validation_pairs
 from pages.steps.step import reference_ids, render_reference_field
@@ -126,6 +127,7 @@ def _render_exposure(context: PageContext) -> None:
         st.button(label, key="measure-exposure", on_click=measure_exposure, args=(lab, switches))
         st.caption("Each sentence is read twice, teacher-forced and free-running, while you go on.")
         return
+    work.join(session_watcher())
     if not work.over.wait(FIRST_WAIT_S):
         guarded_fragment("The progress", _render_progress, every=EVERY_S)(context, work)
         return

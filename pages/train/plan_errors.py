@@ -18,7 +18,7 @@ from pages.training.plan_fields import (
 )
 from pages.training.plan_text import short, written
 from pages.training.plans import NUMBERS, Plan, model_settings
-from transformer.config import CorpusConfig
+from transformer.config import CorpusConfig, wsd_plateau
 from transformer.data.corpora import CorpusError
 from transformer.training.devices import resolve_device
 
@@ -87,7 +87,7 @@ def _missing_corpus(plan: Plan) -> dict[str, str]:
 def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Finds faults that concern two fields, or a field that is not a setting by the same name."""
     found = {
-        name: f"{LABELS[name]} ({getattr(plan, name):,}) is more than this page trains with: take at most {most:,}."
+        name: f"{LABELS[name]} ({getattr(plan, name):,}) is too much: take at most {most:,}."
         for name, most in ((name, field.most) for name, field in FIELDS.items())
         if most is not None and name not in known and (getattr(plan, name) or 0) > most
     }
@@ -104,6 +104,11 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
         found["schedule"] = (
             "This schedule falls to 0 at the last step, and a run that only the clock ends has no known last "
             "step: fill in the steps too, or take the paper's schedule."
+        )
+    elif plan.steps and plan.schedule == "wsd" and (plan.warmup_steps or 0) > (end := wsd_plateau(plan.steps)):
+        found["warmup_steps"] = (
+            f"The warm-up ({plan.warmup_steps:,} steps) ends after step {end:,}, when this schedule falls to 0: "
+            "take fewer warm-up steps, more steps in all, or another schedule."
         )
     if (plan.target_percent is not None) and not 0 < plan.target_percent <= 100:
         found["target_percent"] = (
@@ -187,7 +192,11 @@ def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
             if field in known:
                 continue
             changes = {name: value}
-            if plan.family == "rnn":
+            if name in ("max_steps", "warmup_steps"):  # both together are judged by `_misfits`
+                changes["schedule"] = "paper"
+            elif name == "schedule":
+                changes["warmup_steps"] = 0
+            elif plan.family == "rnn":
                 changes |= {"bidirectional": False} if name == "d_model" else {}
                 changes |= {"attention": "dot"} if name == "input_feeding" else {"input_feeding": False}
                 changes = changes if config is model else {name: value}

@@ -10,6 +10,7 @@ import streamlit as st
 from pages.shared.background import Watcher
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import Form, Parameters, Problem, Refused, UrlState, param, words
+from pages.shared.waiting import connection
 from pages.training import corpora, plans
 from pages.training.plan_fields import PARTS, WHOLE
 from pages.training.plan_text import parsed
@@ -71,7 +72,7 @@ class Memory:
     """The pending request to each run: "pause" or "stop"."""
     measure: object = None
     """The work whose speed the visitor asked to be measured."""
-    watcher: Watcher = field(default_factory=Watcher)
+    watcher: Watcher = field(default_factory=lambda: Watcher(connection()))
     """The session as measurements know it."""
     refusal: str = ""
     """The reason why the last press of a button came to nothing."""

@@ -20,7 +20,8 @@ from transformer.checkpoints.store import (
     load_checkpoint,
     save_checkpoint,
 )
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import FAMILIES, CorpusConfig, ModelConfig, TrainConfig
+from transformer.model.families import build_model
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.state import weights_of
 
@@ -252,8 +253,8 @@ def test_weights_of_another_shape_are_refused_with_both_shapes(saved):
 
 @pytest.mark.slow
 def test_an_enormous_config_is_refused_before_it_is_built(saved):
-    edit(saved, lambda content: content["model"].update(d_model=2_000_000, d_ff=2_000_000))
-    refused(saved, r"has shape .* in the weights")
+    edit(saved, lambda content: content["model"].update(d_model=4096, d_ff=16_384, n_encoder_layers=24))
+    refused(saved, r"the weights lack .*|has shape .* in the weights")
 
 
 def test_weights_of_another_depth_are_refused_by_name(saved):
@@ -268,6 +269,58 @@ def test_weights_with_a_value_that_is_no_number_are_refused(saved):
     stored["decoder.layers.0.feed_forward.inner.bias"][3] = float("nan")
     save_file(stored, saved / "weights.safetensors")
     refused(saved, r"inner\.bias holds values that are not finite")
+
+
+SMALL = dict(vocab_size=TINY["vocab_size"], d_model=8, n_encoder_layers=1, n_decoder_layers=1, max_length=8)
+
+
+@pytest.fixture(params=FAMILIES)
+def of_any_family(request, tmp_path):
+    """A saved model of each family."""
+    model = build_model(FAMILIES[request.param](**SMALL))
+    save_checkpoint(tmp_path / "any", settings_of(model), TOKENIZER, weights_of(model))
+    return tmp_path / "any"
+
+
+def change_weights(folder, change, *, of_all=False):
+    stored = load_file(folder / "weights.safetensors")
+    names = list(stored) if of_all else list(stored)[:1]
+    save_file(stored | {name: change(stored[name]) for name in names}, folder / "weights.safetensors")
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.float8_e4m3fn], ids=str
+)
+def test_tensors_of_a_type_that_no_weights_have_are_refused(of_any_family, dtype):
+    change_weights(of_any_family, lambda value: value.to(dtype))
+    kind = str(dtype).removeprefix("torch.")
+    refused(of_any_family, rf"holds values of type {kind}; weights have one of: float16, bfloat16, float32, float64$")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
+def test_weights_of_every_floating_type_are_taken(of_any_family, dtype):
+    change_weights(of_any_family, lambda value: value.to(dtype), of_all=True)
+    assert {weight.dtype for weight in load_checkpoint(of_any_family).model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("size", [3e38, -3e38, 1e30, 2e9])
+def test_weights_of_absurd_size_are_refused(of_any_family, size):
+    change_weights(of_any_family, lambda value: value.fill_diagonal_(size) if value.dim() > 1 else value * 0 + size)
+    refused(of_any_family, r"holds a value of size [123]e\+\d+; weights are at most 1e\+09 large$")
+
+
+@pytest.mark.parametrize("norm", ["post", "pre", "none"])
+def test_weights_whose_products_overflow_are_refused(tmp_path, norm):
+    model = build_model(ModelConfig(**SMALL, norm=norm))
+    save_checkpoint(tmp_path / "m", settings_of(model), TOKENIZER, weights_of(model))
+    change_weights(tmp_path / "m", lambda value: value * 0 + 9e8, of_all=True)
+    refused(tmp_path / "m", "a short text already gives outputs that are not finite numbers: the weights are too large")
+
+
+@pytest.mark.parametrize("note", ["9" * 5_000, "-1", "soon", ""])
+def test_a_step_that_no_run_reaches_counts_as_none(saved, note):
+    save_file(load_file(saved / "weights.safetensors"), saved / "weights.safetensors", {"step": note})
+    assert load_checkpoint(saved).step == 0
 
 
 # Finding

@@ -10,6 +10,7 @@ import sentencepiece
 import torch
 import transformers
 from random_models import randomise, reversals
+from safetensors.torch import load_file, save_file
 
 from transformer.checkpoints.engines import ctranslate2 as to_ctranslate2
 from transformer.checkpoints.engines import marian, marian_import
@@ -261,12 +262,50 @@ def copied(folder, tmp_path, drop=(), **changes):
         (dict(decoder_attention_heads=2), "different numbers of heads"),
         (dict(decoder_ffn_dim=8), "feed-forwards of different widths"),
         (dict(pad_token_id=999), r"pad_token_id \(999\) must lie in 0\.\."),
+        (dict(activation_function=["relu"]), r"its activation is \['relu'\]"),
+        (dict(max_position_embeddings=10**9), r"max_length \(1000000000\) must be at most 4,096"),
+        (dict(d_model=10**9), r"d_model \(1000000000\) must be at most 4,096"),
+        (dict(d_model="wide"), r"d_model \('wide'\) must be a whole number"),
+        (dict(d_model=32), r"smaller than config\.json says"),
+        (dict(encoder_layers=99), r"n_encoder_layers \(99\) must be at most 24"),
+        (dict(encoder_layers=3), r"model\.safetensors lacks model\.encoder\.layers\.2\."),
+        (dict(encoder_ffn_dim=48, decoder_ffn_dim=48), "has shape .* in the weights"),
+        (dict(vocab_size=10**12), "must give each of 1000000000000 ids"),
+        (dict(vocab_size=None), "must give each of None ids"),
     ],
 )
 def test_marian_folders_that_cannot_be_read_are_refused_by_name(folder, tmp_path, changes, phrase):
     with pytest.raises(CheckpointError, match=phrase):
         marian_import.read(copied(folder, tmp_path, **changes), "x", tmp_path / "x", "")
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "phrase"),
+    [
+        (torch.Tensor.long, "holds values of type int64"),
+        (torch.Tensor.bool, "holds values of type bool"),
+        (lambda value: value * 0 + 3e38, r"holds a value of size 3e\+38; weights are at most"),
+    ],
+)
+def test_marian_s_tensors_that_are_no_weights_are_refused(folder, tmp_path, change, phrase):
+    root = copied(folder, tmp_path)
+    stored = load_file(root / "model.safetensors")
+    stored["model.encoder.layers.0.fc1.weight"] = change(stored["model.encoder.layers.0.fc1.weight"])
+    save_file(stored, root / "model.safetensors")
+    with pytest.raises(CheckpointError, match=phrase):
+        marian_import.read(root, "x", tmp_path / "x", "")
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "{", "[" * 100_000])
+@pytest.mark.parametrize("file", ["config.json", "generation_config.json", "vocab.json"])
+def test_a_file_of_marian_that_is_no_object_is_refused(folder, tmp_path, file, content):
+    root = copied(folder, tmp_path)
+    config = json.loads((root / "config.json").read_text())
+    (root / "config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "decoder_start_token_id"}))
+    (root / file).write_text(content)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        marian_import.read(root, "x", tmp_path / "x", "")
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "vocab.json", "source.spm", "target.spm"])

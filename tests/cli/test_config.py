@@ -4,7 +4,16 @@ import pytest
 import torch
 from random_models import random_model
 
-from transformer.config import PRESETS, CorpusConfig, DecodeConfig, ModelConfig, TrainConfig, missing_parts
+from transformer.config import (
+    FAMILIES,
+    PRESETS,
+    CorpusConfig,
+    DecodeConfig,
+    ModelConfig,
+    TrainConfig,
+    about,
+    missing_parts,
+)
 from transformer.model.transformer import Transformer
 
 REFUSALS = [
@@ -63,6 +72,13 @@ REFUSALS = [
         "tokenizer ('wordpiece') must be one of: auto, words, bpe, unigram, char",
     ),
     (CorpusConfig, dict(vocab_size=7), "vocab_size (7) must be at least 8"),
+    (ModelConfig, dict(max_length=4097), "max_length (4097) must be at most 4,096"),
+    (ModelConfig, dict(d_model=4104), "d_model (4104) must be at most 4,096"),
+    (ModelConfig, dict(n_encoder_layers=25), "n_encoder_layers (25) must be at most 24"),
+    (TrainConfig, dict(average_last=10**6), "average_last (1000000) must be at most 1,000"),
+    (TrainConfig, dict(learning_rate=11.5), "learning_rate (11.5) must be at most 10"),
+    (ModelConfig, dict(dropout=10**400), f"dropout ({10**400}) must be a number"),
+    (DecodeConfig, dict(method="sample", temperature=10**400), f"temperature ({10**400}) must be a number"),
     (DecodeConfig, dict(max_length=0), "max_length (0) must be at least 1"),
     (DecodeConfig, dict(method="best"), "method ('best') must be one of: greedy, beam, sample"),
     (DecodeConfig, dict(min_length=-1), "min_length (-1) must not be negative"),
@@ -102,6 +118,24 @@ def test_a_contradiction_is_refused_with_its_numbers(kind, settings, text):
     with pytest.raises(ValueError) as refusal:
         kind(**settings)
     assert str(refusal.value).startswith(text)
+
+
+CONFIGS = [*FAMILIES.values(), TrainConfig, CorpusConfig]
+BOUNDED = [(kind, each.name) for kind in CONFIGS for each in fields(kind) if about(kind, each.name).most is not None]
+
+
+@pytest.mark.parametrize(("kind", "name"), BOUNDED, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("times", [1, 1000, 10**400], ids=["beyond", "far beyond", "beyond a float"])
+def test_no_setting_goes_beyond_the_bound_that_it_states(kind, name, times):
+    most = about(kind, name).most
+    with pytest.raises(ValueError, match=rf"^{name} \(\d+\) must be (at most {most:,}$|a number$)"):
+        kind(**{name: (int(most) + 1) * times})
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_whole_number_that_costs_memory_or_time_has_a_bound(kind):
+    unbounded = {each.name for each in fields(kind) if each.type is int and about(kind, each.name).most is None}
+    assert unbounded <= {"pad_id", "bos_id", "eos_id"}  # which lie below vocab_size
 
 
 @pytest.mark.parametrize("kind", [ModelConfig, TrainConfig, CorpusConfig, DecodeConfig])

@@ -144,6 +144,6 @@ def test_a_brief_training_follows_from_its_seed():
 
 
 def test_a_loss_that_is_no_number_counts_as_diverged(monkeypatch):
-    wild = TrainConfig(max_steps=30, batch_tokens=64, evaluate_pairs=4, learning_rate=1e30, warmup_steps=0)
+    wild = TrainConfig(max_steps=30, batch_tokens=64, evaluate_pairs=4, weight_decay=1e30, warmup_steps=0)
     found = train_briefly("reverse", PRESETS["tiny"], wild, seed=0, run="x")
     assert found["diverged"] == 1 and found["exact_match"] == 0 and found["validation_loss"] == HIGHEST

@@ -74,7 +74,7 @@ def _asked_to_pause(folder, train, given):
 
 
 def test_a_run_whose_loss_is_no_number_counts_as_diverged():
-    wild = TrainConfig(max_steps=30, batch_tokens=64, evaluate_pairs=4, learning_rate=1e30, warmup_steps=0)
+    wild = TrainConfig(max_steps=30, batch_tokens=64, evaluate_pairs=4, weight_decay=1e30, warmup_steps=0)
     with kept_as_runs("wild", COMMAND):
         found = train_briefly("reverse", PRESETS["tiny"], wild, seed=0, run="rate")
     assert found["diverged"] == 1 and found["exact_match"] == 0 and found["validation_loss"] == HIGHEST

@@ -5,7 +5,9 @@ import stat
 import zipfile
 
 import pytest
+import torch
 from archives import contents, edited, loaded, refusal, repacked
+from safetensors.torch import load, save
 
 from transformer.checkpoints.store import load_checkpoint
 
@@ -62,10 +64,16 @@ def test_a_model_can_do_without_its_history(packed, archive_room, missing):
         ({"model__n_heads": 3}, "d_model (16) must be divisible by n_heads (3)"),
         ({"model__d_ff": 64}, "has shape"),
         ({"model__vocab_size": 99}, "the tokenizer has 24 entries and the model 99"),
-        ({"model__n_encoder_layers": 10**9}, "layers, and 200 are read"),
-        ({"model__d_model": 10**6, "model__n_heads": 1}, "weights, and at most"),
-        ({"model__max_length": 10**9}, "max_length (1000000000) must be at most 4096"),
-        ({"model__max_length": 1_900_000}, "max_length (1900000) must be at most 4096"),
+        ({"model__n_encoder_layers": 10**9}, "n_encoder_layers (1000000000) must be at most 24"),
+        ({"model__d_model": 10**6, "model__n_heads": 1}, "d_model (1000000) must be at most 4,096"),
+        ({"model__d_model": 4096, "model__d_ff": 16384, "model__n_encoder_layers": 24}, "weights, and at most"),
+        ({"model__max_length": 10**9}, "max_length (1000000000) must be at most 4,096"),
+        ({"model__max_length": 1_900_000}, "max_length (1900000) must be at most 4,096"),
+        ({"model__dropout": 10**400}, "must be a number"),
+        ({"train__average_last": 10**9}, "average_last (1000000000) must be at most 1,000"),
+        ({"corpus__vocab_size": 10**9}, "vocab_size (1000000000) must be at most 100,000"),
+        ({"resolved__threads": 10**9}, "threads (1000000000) must be at most 256"),
+        ({"resolved__precision": "float8"}, "precision ('float8') must be one of"),
         ({"created": 7}, "created (7) must be a text"),
         ({"resolved__threads": "two"}, "threads ('two') must be a whole number"),
     ],
@@ -96,6 +104,23 @@ def test_a_config_that_cannot_be_right_is_refused(packed, archive_room, changes,
 )
 def test_a_damaged_file_is_refused_with_a_sentence(packed, archive_room, file, content, sentence):
     assert sentence in refusal(repacked(packed, {file: content}), archive_room)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (torch.Tensor.long, "holds values of type int64; weights have one of: float16, bfloat16, float32, float64"),
+        (torch.Tensor.bool, "holds values of type bool"),
+        (lambda value: torch.full_like(value, 3e38), "holds a value of size 3e+38; weights are at most 1e+09 large"),
+    ],
+    ids=["int64", "bool", "3e38"],
+)
+def test_weights_that_are_none_are_refused(packed, archive_room, change, sentence):
+    weights = load(contents(packed)["weights.safetensors"])
+    name = next(iter(weights))
+    assert sentence in refusal(
+        repacked(packed, {"weights.safetensors": save(weights | {name: change(weights[name])})}), archive_room
+    )
 
 
 @pytest.mark.parametrize(

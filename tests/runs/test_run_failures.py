@@ -176,7 +176,7 @@ def paused_at_5(**changes):
 
 
 def test_a_loss_that_is_not_finite_fails_with_advice(room):
-    run_id = create(learning_rate=1e30, clip_norm=0.0, max_steps=200)
+    run_id = create(weight_decay=1e30, clip_norm=0.0, max_steps=200)
     ended = train_run(run_id)
     assert ended.state == "failed"
     assert "is no longer a finite number at step" in ended.error

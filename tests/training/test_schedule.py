@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer.config import TrainConfig, wsd_plateau
 from transformer.training.schedule import learning_rate, paper_peak
 
 KINDS = ("paper", "constant", "cosine", "wsd")
@@ -66,3 +67,15 @@ def test_without_a_warm_up_the_first_step_has_the_peak(kind):
 def test_a_step_before_the_first_is_refused():
     with pytest.raises(ValueError, match=r"step \(0\) must be at least 1"):
         rate(0)
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 5, 10, 35, 777, 1_000, 999_999])
+def test_the_longest_warm_up_that_wsd_takes_is_followed_by_its_peak(max_steps):
+    longest = wsd_plateau(max_steps)
+    if longest:
+        assert rate(longest, "wsd", warmup=longest, max_steps=max_steps) == pytest.approx(2e-3)
+    assert TrainConfig(schedule="wsd", warmup_steps=longest, max_steps=max_steps).warmup_steps == longest
+    beyond = rf"warmup_steps \({longest + 1}\) must end within .* max_steps \({max_steps}\), by step {longest}:"
+    with pytest.raises(ValueError, match=beyond):
+        TrainConfig(schedule="wsd", warmup_steps=longest + 1, max_steps=max_steps)
+    assert rate(longest + 1, "wsd", warmup=longest + 1, max_steps=max_steps) < 2e-3  # it would never reach its peak

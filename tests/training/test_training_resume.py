@@ -47,7 +47,7 @@ def resumed_losses(config, stops, model=MODEL):
         dict(average_last=3),
         dict(patience=100, weight_decay=0.1),
         dict(accumulate=2, schedule="cosine"),
-        dict(optimizer="muon", schedule="wsd", weight_decay=0.1),
+        dict(optimizer="muon", schedule="wsd", warmup_steps=8, weight_decay=0.1),
         dict(label_smoothing=0.0, clip_norm=0.0, precision="bfloat16"),
     ],
     ids=lambda changes: ",".join(changes) or "default",

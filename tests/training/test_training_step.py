@@ -1,17 +1,20 @@
 """One step of training: normalisation by real tokens, clipping, the optimiser, a loss that is no number."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny_runs import MODEL, event_losses, events, settings, state, tokenizer
+from random_models import EVERY_BUILD
+from tiny_runs import CPU, MODEL, event_losses, events, settings, state, tokenizer
 
 from transformer.data.batches import make_batch
 from transformer.training import step
 from transformer.training.events import TrainingError
 from transformer.training.optimizer import build_optimizer
+from transformer.training.state import new_state, weights_of
 
 
 def gradients_of_a_step(parts, accumulate):
@@ -74,12 +77,38 @@ def test_gradients_within_the_limit_are_not_even_multiplied(monkeypatch):
         step._clip(list(model.parameters()), 1e-6)
 
 
-def test_weight_decay_spares_gains_and_biases():
-    model = state(settings()).model
-    decayed, spared = build_optimizer(model, settings(weight_decay=0.1)).param_groups
-    assert (decayed["weight_decay"], spared["weight_decay"]) == (0.1, 0.0)
-    assert {p.dim() for p in decayed["params"]} == {2} and {p.dim() for p in spared["params"]} == {1}
-    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
+DECAYED = {
+    "transformer": (
+        r"(en|de)coder\.embedding\.tokens\.weight|(en|de)coder\.embedding\.positions\.table|projection\.weight"
+        r"|(en|de)coder\.layers\.\d\.(self|cross)_attention\.(query|key|value|output)\.weight"
+        r"|(en|de)coder\.layers\.\d\.feed_forward\.(inner|outer)\.weight"
+    ),
+    "recurrent": (
+        r"(source|target)_tokens\.weight|projection\.weight|start\.weight|combine\.weight"
+        r"|(en|de)coder\.\d\.(for|back)wards\.weight_(ih|hh)_l0|attention\.(query|key)\.weight"
+    ),
+    "convolutional": (
+        r"(source|target)_tokens\.weight|projection\.weight|combine\.weight"
+        r"|(en|de)coder\.\d\.convolution\.mix\.weight|decoder\.\d\.query\.weight"
+    ),
+}
+"""The names of the matrices of each family; v of additive scores and depthwise weights are vectors."""
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("build", EVERY_BUILD)
+@pytest.mark.parametrize("ties", [{}, {"tie_embeddings": False, "tie_output": False}], ids=["tied", "untied"])
+def test_weight_decay_shrinks_exactly_the_matrices_of_every_build(within, build, ties, optimizer):
+    model = EVERY_BUILD[build](**ties)
+    named = dict(model.named_parameters())
+    with torch.no_grad():
+        for parameter in named.values():
+            parameter.fill_(1.0)
+            parameter.grad = torch.zeros_like(parameter)  # so that a step does nothing but decay
+    build_optimizer(model, settings(learning_rate=0.1, weight_decay=0.5, optimizer=optimizer)).step()
+    for name, value in named.items():
+        decays = re.fullmatch(DECAYED[build.split()[0]], name) is not None
+        within(value.detach(), torch.full_like(value, 1 - 0.1 * 0.5 if decays else 1.0), 1e-6)
 
 
 def test_training_uses_the_configs_betas():
@@ -101,3 +130,17 @@ def test_compiling_is_asked_for_with_changing_shapes_and_changes_no_loss(monkeyp
     expected = event_losses(events(state(settings()), settings()))
     assert event_losses(events(state(settings()), settings(compile=True))) == expected
     assert asked == [{"dynamic": True}]
+
+
+@pytest.mark.parametrize(
+    ("change", "because"),
+    [
+        (torch.Tensor.long, "holds values of type int64"),
+        (lambda value: value * 0 + 3e38, "holds a value of size 3e\\+38"),
+    ],
+)
+def test_no_training_begins_with_weights_that_are_none(change, because):
+    weights = weights_of(state(settings()).model)
+    name = next(iter(weights))
+    with pytest.raises(ValueError, match=because):
+        new_state(MODEL, settings(), CPU, weights | {name: change(weights[name])})

@@ -31,6 +31,7 @@ SHIPPED_FOLDER = PROJECT_FOLDER / "checkpoints"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt")
+_MAX_STEP_DIGITS = 12
 _TEXTS = {"name", "command", "credit", "created"}
 
 
@@ -45,6 +46,11 @@ class Resolved:
     device: str
     precision: Precision
     threads: int
+
+    def __post_init__(self) -> None:
+        TrainConfig(
+            device=self.device, precision=self.precision, threads=self.threads
+        )  # refuses what these must not be
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +121,12 @@ def read_settings(folder: Path) -> Settings:
         return _parsed(content)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
+
+
+def step_in(notes: Mapping[str, Any]) -> int:
+    """The training step in the notes of a file of weights; 0 where they hold none that a run can reach."""
+    note = notes.get("step", "0")
+    return int(note) if isinstance(note, str) and note.isdecimal() and len(note) <= _MAX_STEP_DIGITS else 0
 
 
 def pickle_note(folder: Path) -> str:

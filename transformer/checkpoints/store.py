@@ -30,6 +30,7 @@ from transformer.checkpoints.settings import (
     list_checkpoints,
     pickle_note,
     read_settings,
+    step_in,
     write_settings,
 )
 from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
@@ -38,10 +39,11 @@ from transformer.model.families import AnyModel, build_model
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
-from transformer.training.state import Weights, check_weights, load_weights
+from transformer.training.state import Weights, check_values, check_weights, load_weights
 
 POSITIONS_FILE = "positions.safetensors"
 """The learned position tables on the way, where they are learned; written by position_history.py."""
+_PROBED_TOKENS = 8
 
 __all__ = [
     "POSITIONS_FILE",
@@ -123,7 +125,7 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
         settings=settings,
         model=model,
         tokenizer=tokenizer,
-        step=int(notes.get("step", "0")) if notes.get("step", "0").isdecimal() else 0,
+        step=step_in(notes),
         card=card.read_text(encoding="utf-8") if card.is_file() else "",
         history=tuple(history(folder)),
         weights_file=path.resolve(),
@@ -182,13 +184,13 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def _with_weights(config: AnyModelConfig, weights: Weights, path: Path) -> AnyModel:
     try:
-        if broken := [name for name, value in weights.items() if not _is_finite(value)]:
-            raise ValueError(f"{broken[0]} holds values that are not finite numbers")
-        model = _built(config, weights)
+        check_values(weights)
+        model = _built(config, weights).eval().requires_grad_(False)
         load_weights(model, weights)
+        _check_outputs(model)
     except (ValueError, RuntimeError, MemoryError) as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return model.eval().requires_grad_(False)
+    return model
 
 
 def _built(config: AnyModelConfig, weights: Weights) -> AnyModel:
@@ -202,8 +204,12 @@ def _built(config: AnyModelConfig, weights: Weights) -> AnyModel:
         raise
 
 
-def _is_finite(value: Tensor) -> bool:
-    return bool(value.sum().isfinite()) or bool(value.isfinite().all())  # a sum is six times as fast
+def _check_outputs(model: AnyModel) -> None:
+    """ValueError where a short pass overflows: weights that are each in order can be too large for one another."""
+    config = model.config
+    ids = torch.linspace(0, config.vocab_size - 1, min(_PROBED_TOKENS, config.max_length)).long()[None]
+    if not model(ids, ids, torch.ones_like(ids, dtype=torch.bool)).isfinite().all():
+        raise ValueError("a short text already gives outputs that are not finite numbers: the weights are too large")
 
 
 class _NothingDrawn(TorchFunctionMode):

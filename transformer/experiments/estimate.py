@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from transformer.experiments.experiment import Budget, Experiment
-from transformer.experiments.results import load_results
+from transformer.experiments.results import ExperimentError, load_results
 
 START_S = 4.0
 """Seconds until a process of its own has imported PyTorch and begins."""
@@ -13,6 +13,9 @@ START_S = 4.0
 def estimated_s(experiment: Experiment, budget: Budget) -> float:
     """Returns the seconds that a budget takes on the machine of the shipped numbers, from its own cells there."""
     shipped = load_results(experiment.name)
+    experiment.check(shipped)
+    if not shipped.rows:
+        raise ExperimentError(f"there are no shipped measurements of {experiment.name}")
     full = experiment.budget(shipped.budget)
     if not budget.size:  # nothing is trained: a cell takes as long as the shipped cells without a training
         return START_S + min(row.elapsed_s for row in shipped.rows) * len(experiment.plan(budget))

@@ -8,9 +8,12 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from transformer.experiments.outcome import Verdict
-from transformer.experiments.results import Cell, Level, Results
+import numpy as np
 
+from transformer.experiments.outcome import Verdict
+from transformer.experiments.results import Cell, ExperimentError, Level, Results
+
+_AGAIN = "measure it anew"
 Bounds = tuple[float, float, float]
 """An estimate with the low and high end of its interval."""
 
@@ -114,12 +117,34 @@ class Experiment:
         return tuple((cell, seed) for seed in budget.seeds for cell in kept)
 
     def verdict(self, results: Results) -> Verdict:
-        """Judges results; ValueError where not even one seed is measured in every cell."""
-        budget = self.budget(results.budget)
-        total = len(self.plan(budget))
-        if len(results.rows) < total // len(budget.seeds):
-            raise ValueError(f"{len(results.rows):,} of {total:,} measurements are too few for a verdict")
-        return self.judge(results)
+        """Judges results; ExperimentError where they are not this experiment's, or not even one seed is measured in
+        every cell, or the numbers allow no judgement."""
+        self.check(results)
+        plan = self.plan(self.budget(results.budget))
+        if {tuple(cell.items()) for cell, _ in plan} - {tuple(row.cell.items()) for row in results.rows}:
+            raise ExperimentError(f"{len(results.rows):,} of {len(plan):,} measurements are too few for a verdict")
+        try:
+            return self.judge(results)
+        except (ArithmeticError, LookupError, TypeError, ValueError, np.linalg.LinAlgError) as error:
+            raise ExperimentError(f"the measurements of {self.name} allow no verdict ({error}): {_AGAIN}") from error
+
+    def check(self, results: Results) -> None:
+        """ExperimentError where results hold anything but measurements of this experiment's cells, each once."""
+        try:
+            plan = {(tuple(cell.items()), seed) for cell, seed in self.plan(self.budget(results.budget))}
+        except ValueError as error:
+            raise ExperimentError(f"{error}; {_AGAIN}") from error
+        held = [(tuple(row.cell.items()), row.seed) for row in results.rows]
+        if results.experiment != self.name or not plan.issuperset(held):
+            raise ExperimentError(f"the results of {self.name} hold measurements that are not part of it: {_AGAIN}")
+        if len(set(held)) < len(held):
+            raise ExperimentError(f"the results of {self.name} hold a measurement twice: {_AGAIN}")
+        above_0 = {metric.name: metric.log for metric in self.metrics}
+        for row in results.rows:
+            if unknown := row.values.keys() - above_0.keys():
+                raise ExperimentError(f"{self.name} does not measure {min(unknown)!r}: {_AGAIN}")
+            if wrong := [name for name, value in row.values.items() if above_0[name] and value <= 0]:
+                raise ExperimentError(f"a measurement of {wrong[0]} is {row.values[wrong[0]]:g}, not above 0: {_AGAIN}")
 
     def metric(self, name: str) -> Metric:
         """Returns the metric of this name."""

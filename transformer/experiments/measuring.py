@@ -1,12 +1,13 @@
 """Runs an experiment: measures its cells one after another and saves each row, so that a stopped one goes on later."""
 
 import datetime
+import hashlib
 import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import torch
 from transformer.experiments.experiment import Budget, Experiment
 from transformer.experiments.results import ExperimentError, Results, Row, read_results, write_results
 from transformer.experiments.training import kept_as_runs
+from transformer.files import runs_folder
+from transformer.locks import take
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,39 @@ def run_experiment(
     """Measures what the file does not hold yet, on one thread, and returns all; what `on_row` raises ends it early.
 
     Every cell meets the same seeds; a seed decides data and weights alike. With `keep_runs` the trainings of the first
-    seed become ordinary runs, one for each cell that trains.
+    seed become ordinary runs, one for each cell that trains. ExperimentError where another process is at it.
     """
+    with _only_one(experiment, path):
+        _measure(experiment, budget, path, command, keep_runs=keep_runs, on_row=on_row)
+    return read_results(path)
+
+
+@contextmanager
+def _only_one(experiment: Experiment, path: Path) -> Iterator[None]:
+    """A block in which no other process measures into the same file: two would overwrite each other's rows."""
+    folder = runs_folder() / ".experiments" / ".locks"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take(folder / hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32])
+    except OSError as error:
+        raise ExperimentError(f"{folder} cannot be written: {error.strerror or error}") from error
+    if lock is None:
+        raise ExperimentError(f"{experiment.name} is being measured by another process already: wait until it ends")
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _measure(
+    experiment: Experiment,
+    budget: Budget,
+    path: Path,
+    command: str,
+    *,
+    keep_runs: bool,
+    on_row: Callable[[Measured], object],
+) -> None:
     results = _begun(experiment, budget, path, command)
     wanted = {(tuple(cell.items()), seed): (cell, seed) for cell, seed in experiment.plan(budget)}
     held = {key: row for row in results.rows if (key := (tuple(row.cell.items()), row.seed)) in wanted}
@@ -54,7 +88,6 @@ def run_experiment(
         held[key] = Row(cell=cell, seed=seed, values=dict(values), elapsed_s=time.monotonic() - begun)
         write_results(path, replace(results, rows=tuple(held[each] for each in wanted if each in held)))
         on_row(Measured(len(held), len(wanted), held[key]))
-    return read_results(path)
 
 
 def _begun(experiment: Experiment, budget: Budget, path: Path, command: str) -> Results:

@@ -21,11 +21,12 @@ Level = int | float | str
 Cell = Mapping[str, Level]
 SHIPPED_RESULTS = SHIPPED_FOLDER / "experiments"
 _OWN_FOLDER = ".experiments"
+_MAX_MEASURED = 1e100
 _HEAD = ("experiment", "budget", "command", "commit", "created", "machine")
 
 
-class ExperimentError(StudyError):
-    """An experiment or its results cannot be found, read or written; the message says why."""
+class ExperimentError(StudyError, ValueError):
+    """An experiment or its results cannot be found, read, judged or written; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,20 +123,70 @@ def load_results(name: str, budget: str = "") -> Results:
     path = own_file(name, budget) if budget else shipped_file(name)
     if not path.is_file():
         raise ExperimentError(f"there are no results of {name}" + (f" with the budget {budget}" if budget else ""))
-    return read_results(path, shipped=not budget)
+    found = read_results(path, shipped=not budget)
+    if found.experiment != name or budget not in ("", found.budget):
+        raise ExperimentError(f"{path.name} holds results of {found.experiment}, {found.budget}: measure again")
+    return found
 
 
 def read_results(path: Path, *, shipped: bool = False) -> Results:
-    """Reads a file of results; ExperimentError where it cannot be read."""
+    """Reads a file of results; ExperimentError where any of it has another shape than is written."""
     content = read_json(path)
     try:
-        factors, metrics = content["factors"], content["metrics"]
-        rows = tuple(_row(dict(zip(content["columns"], row, strict=True)), factors, metrics) for row in content["rows"])
-        text = {name: content[name] for name in ("experiment", "budget", "command", "created", "machine")}
-        commit = content.get("commit", "")
-        return Results(**text, commit=commit, rows=rows, versions=content["versions"], shipped=shipped)
-    except (KeyError, TypeError, ValueError) as error:
+        text = {name: _text(content, name) for name in _HEAD}
+        versions = _field(content, "versions", dict)
+        _require(all(isinstance(version, str) for version in versions.values()), "versions must be strings")
+        factors, metrics = _names(content, "factors"), _names(content, "metrics")
+        columns = [*factors, "seed", *metrics, "elapsed_s"]
+        _require(content.get("columns") == columns, f"columns must be {', '.join(columns)}")
+        rows = tuple(_row(row, factors, metrics) for row in _field(content, "rows", list))
+    except _WrongShape as error:
         raise ExperimentError(f"{path.name} holds no results that can be read: {error}") from error
+    return Results(**text, rows=rows, versions=versions, shipped=shipped)
+
+
+class _WrongShape(Exception):
+    pass
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise _WrongShape(otherwise)
+
+
+def _field(content: dict[str, Any], name: str, kind: type) -> Any:
+    found = content.get(name)
+    _require(isinstance(found, kind), f"{name} is missing or has another shape")
+    return found
+
+
+def _text(content: dict[str, Any], name: str) -> str:
+    return "" if name == "commit" and name not in content else _field(content, name, str)  # older files have none
+
+
+def _names(content: dict[str, Any], name: str) -> list[str]:
+    found = _field(content, name, list)
+    _require(all(isinstance(each, str) for each in found) and len(set(found)) == len(found), f"{name} must be names")
+    return found
+
+
+def _row(row: object, factors: Sequence[str], metrics: Sequence[str]) -> Row:
+    width = len(factors) + len(metrics) + 2
+    _require(isinstance(row, list) and len(row) == width, f"a row does not have {width} columns")
+    assert isinstance(row, list)
+    *levels, seed = row[: len(factors) + 1]
+    *measured, elapsed_s = row[len(factors) + 1 :]
+    _require(all(isinstance(level, str) or is_measurement(level) for level in levels), "a level is no number or string")
+    _require(type(seed) is int and 0 <= seed < 2**53, "a seed is no whole number")
+    _require(all(value is None or is_measurement(value) for value in measured), "a measurement is no finite number")
+    _require(is_measurement(elapsed_s) and elapsed_s >= 0, "elapsed_s is no time")
+    values = {name: float(value) for name, value in zip(metrics, measured, strict=True) if value is not None}
+    return Row(cell=dict(zip(factors, levels, strict=True)), seed=seed, values=values, elapsed_s=float(elapsed_s))
+
+
+def is_measurement(value: object) -> bool:
+    """Tells whether it is a number, no boolean, whose square is still finite."""
+    return type(value) in (int, float) and abs(value) <= _MAX_MEASURED  # type: ignore[operator, arg-type]
 
 
 def write_results(path: Path, results: Results) -> None:
@@ -150,14 +201,9 @@ def write_results(path: Path, results: Results) -> None:
 def content_of(results: Results) -> list[dict[str, Any]]:
     """Returns the rows as they stand in the file, read again: a mapping of factors, seed and metrics each."""
     path = shipped_file(results.experiment) if results.shipped else own_file(results.experiment, results.budget)
+    read_results(path)  # which refuses what has another shape
     content = json.loads(path.read_bytes())
     return [dict(zip(content["columns"], row, strict=True)) for row in content["rows"]]
-
-
-def _row(found: dict[str, Any], factors: list[str], metrics: list[str]) -> Row:
-    values = {name: float(found[name]) for name in metrics if found[name] is not None}
-    cell = {name: found[name] for name in factors}
-    return Row(cell=cell, seed=found["seed"], values=values, elapsed_s=float(found["elapsed_s"]))
 
 
 def _as_text(results: Results) -> str:

@@ -278,8 +278,6 @@ def _check_sizes(settings: Settings, weights: Member) -> None:
 
 def _most_numbers(m: ModelConfig) -> int:
     """Returns no less than the number of a Transformer's weights."""
-    if max(m.n_encoder_layers, m.n_decoder_layers) > 200:
-        raise ArchiveError(f"its model has {m.n_encoder_layers:,} + {m.n_decoder_layers:,} layers, and 200 are read")
     attention, inner = 4 * m.d_model * (m.d_model + 1), m.d_ff * (2 * m.d_model + 1) + m.d_model
     layers = m.n_encoder_layers * (attention + inner) + m.n_decoder_layers * (2 * attention + inner)
     norms = 2 * m.d_model * (2 * m.n_encoder_layers + 3 * m.n_decoder_layers + 2)

@@ -199,7 +199,7 @@ def _steps(
     """Seconds of a step, over as many steps as were measured."""
     endless = replace(
         settings.train,
-        **{"max_steps": 10**9, "evaluate_every": 10**9, "max_seconds": None, "patience": None},
+        **{"max_steps": 1_000_000, "evaluate_every": 1_000_000, "max_seconds": None, "patience": None},
         **{"target_exact_match": None, "average_last": 1},
     )
     begun = since = clock()

@@ -19,6 +19,7 @@ from transformer.checkpoints.settings import (
     Settings,
     find_checkpoint,
     read_settings,
+    step_in,
 )
 from transformer.config import AnyModelConfig
 from transformer.runs.status import RunError
@@ -103,8 +104,7 @@ def check_start(start: Start, model: AnyModelConfig, tokenizer: Tokenizer) -> No
 
 def step_of(weights: Path) -> int:
     """The step noted in a safetensors file; 0 where it notes none. RunError where it is none."""
-    note = notes_of(weights).get("step", "0")
-    return int(note) if isinstance(note, str) and note.isdecimal() else 0
+    return step_in(notes_of(weights))
 
 
 def notes_of(weights: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 # pyright: reportPrivateImportUsage=false
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer.config import TrainConfig
-from transformer.model.seq2seq import Seq2Seq
+from transformer.model.positions import LearnedPositions
 from transformer.training.devices import supports_bfloat16
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -87,43 +87,64 @@ def _turned(matrices: Iterable[Tensor], which: list[bool]) -> list[Tensor]:
     return [matrix.mT if turn else matrix for matrix, turn in zip(matrices, which, strict=True)]
 
 
-def build_optimizer(model: Seq2Seq, config: TrainConfig) -> torch.optim.AdamW:
+def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     """The optimiser that the config names.
 
     With `muon` that one steps the matrices of the layers, and Adam the rest: embeddings, the projection to the
-    vocabulary, gains and biases. ValueError where a model has no such matrix.
+    vocabulary, gains, biases and other vectors. ValueError where a model has no such matrix.
     """
-    parameters = list(model.parameters())
     if config.optimizer == "adamw":
-        return build_adamw(parameters, config)
+        return build_adamw(model, config)
     hidden = [m.weight for m in model.modules() if isinstance(m, nn.Linear) and m is not model.projection]
     if not hidden:
         raise ValueError("muon steps the matrices of the layers, and this model has none: take adamw")
-    left, decay = _without(parameters, hidden), config.weight_decay
+    decay = config.weight_decay
     return Muon(
-        hidden, _groups(left, decay), momentum=config.momentum, weight_decay=decay, **_adam_options(parameters, config)
+        hidden, _groups(model, decay, hidden), momentum=config.momentum, weight_decay=decay, **_options(model, config)
     )
 
 
-def build_adamw(parameters: Sequence[nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
+def build_adamw(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     """Adam with the config's rate and betas, for the parameters of any module."""
-    return torch.optim.AdamW(_groups(parameters, config.weight_decay), **_adam_options(parameters, config))
+    return torch.optim.AdamW(_groups(model, config.weight_decay), **_options(model, config))
 
 
-def _groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
-    """Weight decay on matrices only, not on gains and biases."""
-    matrices, others = [], []
-    for parameter in parameters:
-        (matrices if parameter.dim() >= 2 else others).append(parameter)
-    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+def decayed_parameters(model: nn.Module) -> list[Tensor]:
+    """The parameters that weight decay shrinks: the matrices of linear maps and recurrences, embeddings and tables.
+
+    Told by their role, since a vector for each head or channel (v of additive scores, depthwise weights) is stored as
+    a matrix too.
+    """
+    found = {id(matrix): matrix for module in model.modules() for matrix in _matrices(module)}  # tied ones once
+    return list(found.values())
 
 
-def _adam_options(parameters: Sequence[nn.Parameter], config: TrainConfig) -> dict[str, Any]:
+def _matrices(module: nn.Module) -> Iterable[Tensor]:
+    match module:
+        case nn.Linear() | nn.Embedding():
+            return [module.weight]
+        case LearnedPositions():
+            return [module.table]
+        case nn.RNNBase():
+            return [parameter for name, parameter in module.named_parameters() if name.startswith("weight_")]
+    return []
+
+
+def _groups(model: nn.Module, weight_decay: float, taken: Iterable[Tensor] = ()) -> list[dict[str, Any]]:
+    """The parameters that are not taken yet: those that decay, and all others."""
+    left, decayed = _without(model.parameters(), taken), decayed_parameters(model)
+    return [
+        {"params": _without(decayed, taken), "weight_decay": weight_decay},
+        {"params": _without(left, decayed), "weight_decay": 0.0},
+    ]
+
+
+def _options(model: nn.Module, config: TrainConfig) -> dict[str, Any]:
     return {
         "lr": config.learning_rate,
         "betas": (config.beta1, config.beta2),
         "eps": config.epsilon,
-        "fused": is_fused(parameters[0].device),
+        "fused": is_fused(next(model.parameters()).device),
     }
 
 
@@ -155,6 +176,6 @@ def is_fused(device: torch.device) -> bool:
     return device.type in ("cuda", "cpu")
 
 
-def _without(parameters: Iterable[nn.Parameter], some: Iterable[Tensor]) -> list[nn.Parameter]:
+def _without(parameters: Iterable[Tensor], some: Iterable[Tensor]) -> list[Tensor]:
     left_out = set(map(id, some))
     return [p for p in parameters if id(p) not in left_out]

@@ -3,10 +3,7 @@
 import math
 from typing import assert_never
 
-from transformer.config import ScheduleKind
-
-WSD_DECAY = 0.6
-"""The share of all steps over which `wsd` falls."""
+from transformer.config import WSD_DECAY, ScheduleKind
 
 
 def learning_rate(step: int, *, kind: ScheduleKind, peak: float, warmup_steps: int, max_steps: int) -> float:

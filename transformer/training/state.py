@@ -4,6 +4,7 @@ A run that goes on from here gives the same losses, bit for bit, as one that nev
 same thread count). Here: weights, optimiser, generators, data position, counters. Not here: files (run_folder.py).
 """
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from transformer.training.optimizer import build_optimizer, optimizer_tensors, r
 
 Weights = dict[str, Tensor]
 """Parameters by name, shared ones once, on the CPU."""
+MAX_WEIGHT = 1e9
+"""The largest size of a weight: the output bias of imported models rules a token out by -1e9; most are near 1."""
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 @dataclass
@@ -84,12 +88,13 @@ def new_state(
     """A run before its first step; weights (unless given), dropout and data order follow from `config.seed`.
 
     Weights are drawn on the CPU, so that a seed gives the same ones on every device. ValueError for given ones that do
-    not fit.
+    not fit or are none.
     """
     with seeded(config.seed, device):
         model = build_model(model_config).to(device)
         generators = generator_states(device)
     if weights is not None:
+        check_values(weights)
         load_weights(model, weights)
     return TrainState(model, build_optimizer(model, config), device, generators, Position())
 
@@ -133,6 +138,21 @@ def check_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
             raise ValueError(f"{name} has shape {held} in the weights and {wanted} in the model")
 
 
+def check_values(weights: Mapping[str, Tensor]) -> None:
+    """ValueError naming weights of a type that no weights have, or a value that no training reaches."""
+    for name, value in weights.items():
+        if value.dtype not in _FLOATS:
+            kinds = ", ".join(map(_type_name, _FLOATS))
+            raise ValueError(f"{name} holds values of type {_type_name(value.dtype)}; weights have one of: {kinds}")
+        if not value.numel():
+            continue
+        least, most = (float(end) for end in value.aminmax())
+        if not math.isfinite(least) or not math.isfinite(most):
+            raise ValueError(f"{name} holds values that are not finite numbers")
+        if (largest := max(-least, most)) > MAX_WEIGHT:
+            raise ValueError(f"{name} holds a value of size {largest:.3g}; weights are at most {MAX_WEIGHT:.3g} large")
+
+
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Copies weights into the model; ValueError as `check_weights`."""
     check_weights(model, weights)
@@ -148,6 +168,10 @@ def mean_weights(several: deque[Weights]) -> Weights:
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> Weights:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _type_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _listed(names: list[str]) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
-from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.shared.serving.machine import MAX_SESSIONS, cache_bytes, cores, memory_bytes, setting
+from pages.shared.waiting import is_connected
 from transformer.access.people import acting
 from transformer.interventions.names import plural
 
@@ -99,9 +99,7 @@ class Door:
         return False
 
 
-DOOR = Door(
-    max_sessions, lambda session: not runtime.exists() or bool(runtime.get_instance().is_active_session(session))
-)
+DOOR = Door(max_sessions, is_connected)
 
 
 def admit() -> None:

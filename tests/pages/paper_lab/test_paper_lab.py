@@ -12,6 +12,7 @@ from tiny_runs import MODEL, settings
 from pages.paper_lab import running
 from pages.paper_lab.overview import LOOKS
 from pages.shared.background import Stopped
+from pages.shared.guard import FAILED
 from transformer.access.people import ME
 from transformer.config import CorpusConfig
 from transformer.experiments.estimate import START_S, estimated_s
@@ -174,3 +175,44 @@ def at_button(at):
 def test_a_command_that_fails_says_why(fake):
     with pytest.raises(ValueError, match="there is no experiment 'fake'"):
         running.measure_in_background(fake, fake.budget("short"), lambda share: None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace('["fair", 0, 0.4', '[{"a": 1}, 0, 0.4'),
+        lambda text: text.replace("0.4", "1" + 400 * "0"),
+        lambda text: text.replace('"budget": "short"', '"budget": "huge"'),
+        lambda text: text.replace('"fair", 1', '"fair", 0'),
+        lambda text: text.replace('"fair"', '"bent"'),
+        lambda text: text[:200],
+        lambda text: "[]",
+    ],
+    ids=["dict", "10**400", "budget", "twice", "cell", "cut", "list"],
+)
+def test_damaged_numbers_are_refused_in_a_sentence_and_can_be_measured_anew(fake, monkeypatch, change):
+    run_experiment(fake, fake.budget("short"), own_file("fake", "short"))
+    whole = own_file("fake", "short").read_text()
+    assert change(whole) != whole
+    own_file("fake", "short").write_text(change(whole))
+    at = open_page("paper_lab", experiment="fake", budget="short")
+    assert "fake" in texts(at) and "Exception" not in texts(at) and FAILED not in texts(at)
+    assert at.get("code")[0].value == "python -m fake" if at.get("code") else ":red[" in texts(at)
+    assert "What was measured here cannot be used." in texts(at)
+    monkeypatch.setattr(
+        running,
+        "measure_in_background",
+        lambda experiment, budget, tell: run_experiment(experiment, budget, own_file(experiment.name, budget.name)),
+    )
+    at = checked(at.button(key="lab-anew").click().run())
+    work = running.works().find((ME.id, "fake", "short"))
+    assert work is None or work.over.wait(30)
+    assert "Measured here already" in texts(checked(at.run()))
+
+
+def test_damaged_shipped_numbers_leave_the_rest_of_the_page(fake):
+    shipped_file("fake").write_text("{}")
+    at = open_page("paper_lab", experiment="fake")
+    said = texts(at)
+    assert "Fake.json holds no results that can be read: experiment is missing" in said.replace("\\", "")
+    assert at_button(at) == "Run it here" and "About" not in said

@@ -5,8 +5,10 @@ import threading
 import time
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from pages.shared.background import Background, Stopped, Watcher
+from pages.shared import background
+from pages.shared.background import Background, Died, Stopped, Watcher
 
 
 def wait(condition) -> None:
@@ -88,6 +90,105 @@ def test_an_error_is_kept_for_everyone_and_ends_nothing_else():
         with pytest.raises(ValueError, match="no such head"):
             works.submit("broken", broken).result()
     assert works.submit("whole", lambda tell: 1).result() == 1
+
+
+def exit_here(tell):
+    raise SystemExit("a library ends the thread")
+
+
+def interrupt(tell):
+    raise KeyboardInterrupt
+
+
+def run_out_of_memory(tell):
+    raise MemoryError
+
+
+class Unmeasurable:
+    """A result whose size cannot be told."""
+
+    @property
+    def nbytes(self):
+        raise SystemError("no buffer")
+
+
+@pytest.mark.parametrize(
+    ("compute", "kind", "sentence"),
+    [
+        (exit_here, Died, r"this computation was ended \(SystemExit\): try again"),
+        (interrupt, Died, r"this computation was ended \(KeyboardInterrupt\): try again"),
+        (run_out_of_memory, Died, "there was not enough memory for this computation"),
+        (lambda tell: Unmeasurable(), SystemError, "no buffer"),
+        (lambda tell: tell("not a share", "so far") or tell(), TypeError, "share"),
+    ],
+    ids=["exit", "interrupt", "memory", "size", "misuse"],
+)
+def test_whatever_work_dies_of_its_waiters_go_on_and_so_does_what_waits_behind_it(compute, kind, sentence):
+    works = Background("test")
+    died, behind = works.submit("dies", compute), works.submit("behind", lambda tell: 1)
+    assert died.over.wait(20) and behind.over.wait(20)
+    with pytest.raises(kind, match=sentence):
+        died.result()
+    assert behind.result() == 1 and died.so_far is None
+
+
+def test_work_that_died_begins_anew_for_whoever_asks_again():
+    works, left = Background("test"), [exit_here, run_out_of_memory, lambda tell: 3]
+
+    def compute(tell):
+        return left.pop(0)(tell)
+
+    for _ in range(2):
+        with pytest.raises(Died):
+            works.submit("key", compute).result()
+    assert works.submit("key", compute).result() == 3
+
+
+def test_a_part_of_a_page_whose_work_died_says_what_its_visitor_can_do():
+    def page():
+        from pages.shared.background import Died
+        from pages.shared.guard import guard
+
+        with guard("The rest of this page"):
+            raise Died("this computation was ended (SystemExit): try again")
+
+    (said,) = AppTest.from_function(page).run().error
+    assert said.value == "The rest of this page could not be shown: this computation was ended (SystemExit): try again."
+
+
+def test_without_a_thread_for_it_work_ends_with_a_sentence(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    works = Background("test")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(Died, match="too busy to compute anything more"):
+            works.submit("key", lambda tell: 1).result()
+    assert works.submit("key", lambda tell: 1).result() == 1
+
+
+def test_work_ends_soon_after_its_last_visitor_has_left(endless, going, monkeypatch):
+    monkeypatch.setattr(background, "GRACE_S", 0.1)
+    left, stays = Watcher(lambda: False), Watcher(lambda: True)
+    works = Background("test", at_once=2)
+    abandoned, kept = works.submit("abandoned", endless, left), works.submit("kept", endless, stays)
+    works.submit("kept", endless, left)
+    wait(abandoned.over.is_set)
+    assert abandoned.stopped
+    time.sleep(0.2)
+    assert not kept.over.is_set()
+    works.cancel("kept")
+
+
+def test_a_connection_that_fails_for_a_moment_ends_nothing(endless, going, monkeypatch):
+    states = iter([True, False, False])
+    watcher = Watcher(lambda: next(states, True))
+    work = Background("test").submit("key", endless, watcher)
+    going.wait(20)
+    time.sleep(0.05)
+    assert not work.over.is_set()
+    work.cancel()
 
 
 def test_work_can_be_cancelled_for_all_and_while_it_waits(endless, going):

@@ -9,7 +9,9 @@ from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.attention import pictures
 from pages.shared import background, context, loading
+from pages.shared.serving.machine import cores
 from pages.shared.url.session import GRID
+from pages.shared.url.view_state import View
 from transformer import lab as lab_module
 from transformer.interventions import parse_intervention
 from transformer.lab import AttentionKind, load
@@ -77,9 +79,10 @@ def test_all_heads_are_drawn_as_far_as_the_output_is_written(halted, kind, switc
 
 def test_nothing_is_under_way_before_and_after():
     lab = loading.get_lab(PRONOUNS)
-    work = loading.decoding(lab, CLASSIC)
+    watcher = background.Watcher()
+    work = loading.decoding(lab, CLASSIC, (), watcher)
     assert work.result().text == CLASSIC and work.so_far is None
-    broken = loading.decoding(lab, "  ")
+    broken = loading.decoding(lab, "  ", (), watcher)
     with pytest.raises(ValueError, match="empty"):
         broken.result()
     assert broken.so_far is None
@@ -97,7 +100,8 @@ def test_two_sentences_at_once_keep_apart(monkeypatch):
                 both.wait()  # both were looked at
 
     monkeypatch.setattr(lab_module, "greedy", slow)
-    works = [loading.decoding(lab, text) for text in texts_]
+    watchers = [background.Watcher() for _ in texts_]
+    works = [loading.decoding(lab, *each) for each in zip(texts_, ((), ()), watchers, strict=True)]
     both.wait()
     seen = [work.so_far() for work in works if work.so_far]
     both.wait()
@@ -133,3 +137,81 @@ def test_a_head_can_be_chosen_while_the_output_is_written():
     at = open_page("attention", model=PRONOUNS, text=CLASSIC)
     at.session_state[SO_FAR] = {"picked": [0, 2]}  # what the browser reports of a click
     assert "layer 0 · head 2" in texts(at.run())
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """No decoding ends by itself; the numbers of those at work, as each one began."""
+    at_work, counts, lock = [], [], threading.Lock()
+
+    def inspect(lab, text, *_, watch, **options):
+        with lock:
+            at_work.append(text)
+            counts.append(len(at_work))
+        try:
+            while not over.is_set():
+                watch(1, lambda: None)
+                time.sleep(0.002)
+        finally:
+            with lock:
+                at_work.remove(text)
+
+    over = threading.Event()
+    monkeypatch.setattr(lab_module.Lab, "inspect", inspect)
+    yield counts
+    over.set()
+    wait_until(lambda: not at_work)
+
+
+def wait_until(condition):
+    limit = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+def test_a_visitor_s_newest_sentence_stops_the_one_before(endless):
+    lab, one, other = loading.get_lab(PRONOUNS), background.Watcher(), background.Watcher()
+    asked = [loading.decoding(lab, f"The cat number {i} slept.", (), one) for i in range(10)]
+    wait_until(lambda: all(work.stopped for work in asked[:-1]))
+    shared = loading.decoding(lab, "The cat number 9 slept.", (), other)
+    assert shared is asked[-1] and not shared.over.is_set()
+    last = loading.decoding(lab, "The dog number 9 slept.", (), one)
+    time.sleep(0.05)
+    assert not shared.over.is_set()  # the other visitor still waits for it
+    for watcher in (one, other):
+        loading.decoding(lab, "", (), watcher)  # refused at once
+    wait_until(lambda: shared.stopped and last.stopped)
+
+
+def test_no_more_sentences_are_decoded_at_once_than_there_are_cores(endless):
+    lab, watchers = loading.get_lab(PRONOUNS), [background.Watcher() for _ in range(6)]
+    works = [loading.decoding(lab, f"Dog {i} slept.", (), watcher) for i, watcher in enumerate(watchers)]
+    threads = []
+    for i in range(6):  # pages that decode by themselves count too
+
+        def decode(text=f"Cat {i} slept."):
+            loading.get_inspection(lab, text, (), lambda *_: time.sleep(0.002))
+
+        threads.append(threading.Thread(target=decode, daemon=True))
+        threads[-1].start()
+    wait_until(lambda: len(endless) >= cores())
+    time.sleep(0.1)
+    assert max(endless) == cores()
+    for work in works:
+        work.cancel()
+
+
+def test_a_page_gives_way_while_its_sentence_is_decoded(endless, monkeypatch):
+    class ChangedMeanwhile(BaseException):
+        """Streamlit's signal to run again is one too."""
+
+    def change(*_):
+        raise ChangedMeanwhile
+
+    monkeypatch.setattr(context, "give_way", change)
+    monkeypatch.setattr(context, "session_watcher", background.Watcher)
+    lab = loading.get_lab(PRONOUNS)
+    waiting = context.PageContext(view=View(text="The bird slept."), lab=lab, sentence=lab.sentence("The bird slept."))
+    with pytest.raises(ChangedMeanwhile):
+        _ = waiting.inspection

@@ -101,6 +101,8 @@ FAULTS = [
     ({"seed": 1.5}, "seed", "whole number", "take 2"),
     ({"target_percent": 120.0}, "target_percent", "120", "99"),
     ({"steps": None, "seconds": 9.0, "schedule": "cosine"}, "schedule", "no known last step", "fill in the steps"),
+    ({"schedule": "wsd", "warmup_steps": 200}, "warmup_steps", "ends after step 160", "another schedule"),
+    ({"schedule": "wsd", "steps": 40}, "warmup_steps", "ends after step 16", "more steps"),
     ({"sentences": tuple("abcdef")}, "sentences", "6 sentences", "5"),
     ({"score": "additive", "positions": "rotary"}, "score", "Rotary positions need dot products", "other positions"),
     ({"score": "additive", "scale_scores": False}, "score", "no division by √d_k to leave out", "put it back"),

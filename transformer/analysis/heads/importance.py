@@ -13,7 +13,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.heads.ablations import Means, forced_under, in_batches
-from transformer.analysis.heads.addresses import HeadAt, heads_of
+from transformer.analysis.heads.addresses import HeadAt, Tell, heads_of
 from transformer.interventions import AblateHeads, Intervention, compile_interventions, heads_set_to
 from transformer.model.transformer import Transformer
 
@@ -58,14 +58,15 @@ def head_average(weights: Float[ndarray, "layer head query key"], layer: int) ->
     return weights[layer].mean(axis=0, dtype=np.float64).astype(np.float32)
 
 
-def head_effects(model: Transformer, source: Sequence[int], target: Sequence[int], step: int) -> tuple[HeadEffect, ...]:
+def head_effects(
+    model: Transformer, source: Sequence[int], target: Sequence[int], step: int, *, tell: Tell | None = None
+) -> tuple[HeadEffect, ...]:
     """Measures, without each head alone, the shift of the probability of `target[step]`; largest first."""
     if not 0 <= step < len(target):
         raise ValueError(f"step {step} does not exist: the output has steps 0 to {len(target) - 1}")
     heads = heads_of(model)
-    base, *without = (
-        float(found[step, target[step]].exp()) for found in _without_each(model, source, target[: step + 1], heads, ())
-    )
+    each = _without_each(model, source, target[: step + 1], heads, (), tell=tell)
+    base, *without = (float(found[step, target[step]].exp()) for found in each)
     effects = [HeadEffect(at.switch, p - base) for at, p in zip(heads, without, strict=True)]
     return tuple(sorted(effects, key=lambda effect: -abs(effect.shift)))
 
@@ -77,6 +78,7 @@ def output_effects(
     switches: Sequence[Intervention] = (),
     *,
     means: Means | None = None,
+    tell: Tell | None = None,
 ) -> tuple[OutputEffect, ...]:
     """Measures the whole output without each head alone; outputs that change first, then by KL.
 
@@ -85,7 +87,7 @@ def output_effects(
     """
     off = heads_set_to(switches, ("zero",) if means is None else ("zero", "mean"))
     heads = [at for at in heads_of(model) if (at.stack, at.layer, at.sublayer, at.head) not in off]
-    each = _without_each(model, source, target, heads, switches, means)
+    each = _without_each(model, source, target, heads, switches, means, tell)
     base, written = next(each), torch.tensor(target)
     effects = [
         _output_effect(at.switch, base, found, written, model.config.pad_id)
@@ -101,11 +103,16 @@ def _without_each(
     heads: Sequence[HeadAt],
     switches: Sequence[Intervention],
     means: Means | None = None,
+    tell: Tell | None = None,
 ) -> Iterator[Float[Tensor, "step vocab"]]:
-    """Yields log-probabilities with all heads, then without each, in float64."""
+    """Yields log-probabilities with all heads, then without each, in float64; `tell` is asked before each pass."""
     tap = compile_interventions(switches, model)
     sets = [(), *((at,) for at in heads)]
+    done = 0
     for part in in_batches(sets, len(source), len(target), model.config.vocab_size):
+        if tell is not None:
+            tell(done / len(sets))
+        done += len(part)
         yield from forced_under(model, source, target, part, tap=tap, means=means).double()
 
 

@@ -14,7 +14,9 @@ from transformer.checkpoints.settings import CheckpointError, Settings
 from transformer.checkpoints.store import load_tensors, save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.model.positions import sinusoidal_table
+from transformer.model.transformer import Transformer
 from transformer.text.two_sided_tokenizer import read_two_sided
+from transformer.training.state import check_values, check_weights
 
 PICKLED = "pytorch_model.bin"
 NEVER = -1e9
@@ -30,29 +32,18 @@ def read(folder: Path, name: str, into: Path, command: str) -> None:
     theirs = _read_config(folder)
     tensors = _read_weights(folder)
     vocabulary = _read_vocabulary(folder, theirs)
-    _check(theirs, tensors)
+    _check(theirs)
     order, copied = _order_of_ids(theirs, vocabulary)
     bias = tensors.get("final_logits_bias")
     bias = torch.zeros(len(order)) if bias is None else bias.flatten().float()[order].clone()
     if copied:
         bias[1] = NEVER
-    config = ModelConfig(
-        vocab_size=len(order),
-        d_model=theirs["d_model"],
-        n_heads=theirs["encoder_attention_heads"],
-        d_ff=theirs["encoder_ffn_dim"],
-        n_encoder_layers=theirs["encoder_layers"],
-        n_decoder_layers=theirs["decoder_layers"],
-        activation=_ACTIVATIONS[theirs["activation_function"]],  # type: ignore[arg-type]
-        max_length=theirs["max_position_embeddings"],
-        output_bias=bool(bias.any()),
-        norm_epsilon=EPSILON,
-    )
-    back = torch.argsort(halves(config.d_model))
-    ours = {mine: moved(their, tensors[their].float(), back) for their, mine in names(config).items()}
-    ours["encoder.embedding.tokens.weight"] = ours["encoder.embedding.tokens.weight"][order].clone()
-    if config.output_bias:
-        ours["projection.bias"] = bias
+    try:
+        config = _our_config(theirs, len(order), output_bias=bool(bias.any()))
+        _check_positions(config, tensors)
+        ours = _our_weights(config, tensors, order, bias)
+    except ValueError as error:
+        raise CheckpointError(f"{folder}: {error}") from error
     pieces = [vocabulary[token] for token in order]
     try:
         tokenizer = read_two_sided(folder / "source.spm", folder / "target.spm", pieces)
@@ -69,22 +60,64 @@ def read(folder: Path, name: str, into: Path, command: str) -> None:
     save_checkpoint(into, settings, tokenizer, ours, card=card)
 
 
+def _our_config(theirs: Mapping[str, Any], vocab_size: int, *, output_bias: bool) -> ModelConfig:
+    """Our settings of such a model; ValueError where they are beyond what a model may have here."""
+    return ModelConfig(
+        vocab_size=vocab_size,
+        d_model=theirs["d_model"],
+        n_heads=theirs["encoder_attention_heads"],
+        d_ff=theirs["encoder_ffn_dim"],
+        n_encoder_layers=theirs["encoder_layers"],
+        n_decoder_layers=theirs["decoder_layers"],
+        activation=_ACTIVATIONS[theirs["activation_function"]],  # type: ignore[arg-type]
+        max_length=theirs["max_position_embeddings"],
+        output_bias=output_bias,
+        norm_epsilon=EPSILON,
+    )
+
+
+def _our_weights(
+    config: ModelConfig, tensors: Mapping[str, Tensor], order: Sequence[int], bias: Tensor
+) -> dict[str, Tensor]:
+    """Our weights of Marian's tensors; ValueError where one is missing or has another shape."""
+    back = torch.argsort(halves(config.d_model))
+    try:
+        ours = {mine: moved(their, tensors[their].float(), back) for their, mine in names(config).items()}
+        embedding = ours["encoder.embedding.tokens.weight"][order].clone()
+    except KeyError as error:
+        raise ValueError(f"{WEIGHTS} lacks {error.args[0]}") from error
+    except IndexError as error:
+        raise ValueError(f"{WEIGHTS} holds a matrix that is smaller than config.json says") from error
+    ours["encoder.embedding.tokens.weight"] = embedding
+    if config.output_bias:
+        ours["projection.bias"] = bias
+    with torch.device("meta"):
+        check_weights(Transformer(config), ours)
+    return ours
+
+
 def _read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise CheckpointError(f"there is no folder {folder}")
-    try:
-        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder} is no Marian checkpoint: it has no config.json") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{folder / 'config.json'} cannot be read: {error}") from error
-    kind = content.get("model_type") if isinstance(content, dict) else None
-    if kind != "marian":
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(f"{folder} is no Marian checkpoint: it has no config.json")
+    content = _read_object(folder / "config.json")
+    if (kind := content.get("model_type")) != "marian":
         raise CheckpointError(f"{folder} is no Marian checkpoint: its model_type is {kind!r}")
     generation = folder / "generation_config.json"
     if "decoder_start_token_id" not in content and generation.is_file():
-        content = json.loads(generation.read_text(encoding="utf-8")) | content
+        content = _read_object(generation) | content
     return _DEFAULTS | content
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} cannot be read: it is not an object")
+    return content
 
 
 _DEFAULTS: dict[str, Any] = {
@@ -120,6 +153,10 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
             )
         raise CheckpointError(f"{folder} has no {WEIGHTS}")
     tensors, _ = load_tensors(folder / WEIGHTS)
+    try:
+        check_values(tensors)
+    except ValueError as error:
+        raise CheckpointError(f"{folder / WEIGHTS}: {error}") from error
     for name in ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"):
         if name in tensors:
             shared = tensors.setdefault("model.shared.weight", tensors[name])
@@ -137,23 +174,25 @@ def _read_vocabulary(folder: Path, theirs: Mapping[str, Any]) -> list[str]:
         by_id = {int(token): piece for piece, token in content.items()}
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no vocab.json") from None
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+    except (OSError, ValueError, AttributeError, TypeError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{folder / 'vocab.json'} cannot be read: {error}") from error
     size = theirs.get("vocab_size", len(by_id))
-    if sorted(by_id) != list(range(size)) or "<unk>" not in content:
+    if size != len(by_id) or sorted(by_id) != list(range(len(by_id))) or "<unk>" not in content:
         raise CheckpointError(
-            f"{folder / 'vocab.json'} must give each id from 0 to {size - 1} once, one of them to <unk>; "
+            f"{folder / 'vocab.json'} must give each of {size!r} ids (vocab_size) once, one of them to <unk>; "
             f"it gives {len(by_id)} ids"
         )
-    return [by_id[token] for token in range(size)]
+    return [by_id[token] for token in range(len(by_id))]
 
 
-def _check(theirs: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def _check(theirs: Mapping[str, Any]) -> None:
     """CheckpointError naming what this model here has no part for."""
     refuse(
         "Attention Lab",
         {
-            f"its activation is {theirs['activation_function']}": theirs["activation_function"] not in _ACTIVATIONS,
+            f"its activation is {theirs['activation_function']}": (
+                theirs["activation_function"] not in list(_ACTIVATIONS)
+            ),
             "its embeddings are not scaled by √d_model": not theirs["scale_embedding"],
             "its source and target embeddings are two": not theirs["share_encoder_decoder_embeddings"],
             "its output projection is not the target embedding": not theirs["tie_word_embeddings"],
@@ -167,17 +206,15 @@ def _check(theirs: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
             "it normalises its embeddings": bool(theirs["normalize_embedding"]),
         },
     )
-    _check_positions(theirs, tensors)
 
 
-def _check_positions(theirs: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    d_model = theirs["d_model"]
+def _check_positions(config: ModelConfig, tensors: Mapping[str, Tensor]) -> None:
     for name, table in tensors.items():
         if not name.endswith("embed_positions.weight"):
             continue
-        expected = sinusoidal_table(len(table), d_model)[:, halves(d_model)]
-        if (table.float() - expected).abs().max() > 1e-4:
-            raise CheckpointError(f"{name} is not Marian's sinusoidal table: learned positions are not read")
+        expected = sinusoidal_table(len(table) if table.dim() else 0, config.d_model)[:, halves(config.d_model)]
+        if table.shape != expected.shape or (table.float() - expected).abs().max() > 1e-4:
+            raise ValueError(f"{name} is not Marian's sinusoidal table: learned positions are not read")
 
 
 def _order_of_ids(theirs: Mapping[str, Any], vocabulary: Sequence[str]) -> tuple[list[int], bool]:

@@ -43,6 +43,16 @@ def test_without_a_sentence_it_is_the_first_one_that_is_shown(own_models, monkey
     open_page("home")
 
 
+def test_what_no_page_joins_stops_soon(own_models, monkeypatch):
+    def inspect(lab, *_, watch, **options):
+        while True:
+            watch(1, lambda: None)
+
+    monkeypatch.setattr(Lab, "inspect", inspect)
+    monkeypatch.setattr("pages.shared.background.GRACE_S", 0.1)
+    assert asked_for("/attention", f"model={REVERSE}&text=a+b+c+e") == (None,)
+
+
 @pytest.mark.parametrize("path", ["/train", "/static/js/index.js", "/_stcore/health"])
 def test_what_shows_no_sentence_decodes_none(path):
     assert asked_for(path, f"model={REVERSE}&text=a") is None
