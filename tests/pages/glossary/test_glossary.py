@@ -14,8 +14,28 @@ from page_models import open_page
 from pages.shared.glossary import glossary, symbols_in, term_of, terms, terms_in
 
 ROOT = Path(__file__).parents[3]
-NOT_TERMS = {"CPU", "CSV", "GPU", "HTML", "JSON", "JSONL", "MB", "NPZ", "PNG", "RAM", "SVG", "TSV", "URL", "UTC", "WMT"}
-"""Capitals that are files, units and the like."""
+NOT_TERMS = {
+    *(
+        "CPU",
+        "CSV",
+        "GPU",
+        "HTML",
+        "JSON",
+        "JSONL",
+        "MB",
+        "NPZ",
+        "OPUS",
+        "PNG",
+        "RAM",
+        "SVG",
+        "TMX",
+        "TSV",
+        "URL",
+        "UTC",
+    ),
+    "WMT",
+}
+"""Capitals that are files, units, collections of text and the like."""
 
 
 def texts(path: Path) -> Iterator[str]:
