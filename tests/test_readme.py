@@ -74,7 +74,10 @@ def desk(tmp_path_factory):
         patch.chdir(folder)
         patch.setenv("ATTENTION_LAB_RUNS", str(folder / "runs"))
         patch.setattr("transformer.data.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
-        (folder / "pairs.tsv").write_text(PAIRS)
+        (folder / "pairs.csv").write_text(PAIRS.replace("\t", ","))
+        for side, code in enumerate(("en", "fr")):
+            texts = (pair.split("\t")[side] for pair in PAIRS.splitlines())
+            (folder / f"corpus.{code}").write_text("".join(f"{text}\n" for text in texts))
         (folder / "en-fr.tsv.gz").write_bytes(gzip.compress(PAIRS.encode()))
         assert main(["train", "reverse", "--name", "my-run", *_BRIEF.split()]) == 0
         assert main(["export", "--to", "marian", "--model", "everyday-en-fr", "opus"]) == 0

@@ -83,7 +83,7 @@ def _trained_a_little(page: Page, server: Server, file: Path) -> str:
     """The id of a run on the file, at work and past its first evaluation."""
     page.goto(server.link("train"))
     bring(page, file)
-    expect(page.get_by_text("216 of the 219 rows are used")).to_be_visible()
+    expect(page.get_by_text("216 of 219 pairs kept")).to_be_visible()
     expect(page.get_by_text("repeated, kept once")).to_be_visible()
     expect(page.get_by_text("a line with one side")).to_be_visible()
     expect(page.locator(".st-key-sentence-lengths .js-plotly-plot")).to_be_visible()
