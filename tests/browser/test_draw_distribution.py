@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from app_server import Server
+from controls import wait_for_rest
 from page_models import REVERSE
 from playwright.sync_api import Page, expect
 
@@ -115,6 +116,8 @@ def test_the_bars_follow_a_slider_before_it_is_let_go_of(server: Server, page: P
 def test_a_drag_moves_the_bars_and_its_end_the_samples(server: Server, page: Page, log_probs: np.ndarray) -> None:
     page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", look="samples", step=1, top_p=0.5))
     slider = page.get_by_role("slider", name="Temperature")
+    expect(page.get_by_text("100 samples with seed 0")).to_be_visible()
+    wait_for_rest(page)  # what comes late moves the slider from under the pointer
     slider.hover()
     box = slider.bounding_box()
     assert box is not None

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from app_server import Server
+from controls import wait_for_rest
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Locator, Page, expect
 
@@ -51,6 +52,7 @@ def test_a_lesson_fits_a_phone(page: Page, server: Server):
     wide = "() => document.scrollingElement.scrollWidth - window.innerWidth"
     assert page.evaluate(wide) <= 0
     handle = page.get_by_role("button", name=re.compile("^query at"))
+    wait_for_rest(page)
     handle.scroll_into_view_if_needed()
     box = handle.bounding_box()
     assert box
