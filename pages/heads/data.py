@@ -135,9 +135,7 @@ def _translated(lab: Lab, lines: tuple[str, ...]) -> tuple[Pair, ...]:
 
 def _file(context: PageContext, chosen: Choices) -> PairSample | None:
     kinds = ", ".join(kinds_of_files())
-    brought = st.file_uploader(
-        f"A file of pairs ({kinds}): source, then target. It stays in this tab and is not in the link.", key=_FILE
-    )
+    brought = st.file_uploader(f"A file of pairs ({kinds}). It stays in this tab and is not in the link.", key=_FILE)
     if brought is None:
         return None
     digest, config = sha256(brought.getvalue()).hexdigest(), context.lab.model.config

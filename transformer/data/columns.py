@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from transformer.data.languages import language
@@ -31,6 +32,7 @@ class UnclearColumns(CorpusError):
     """A table has more than two columns that may hold the sentences, and nothing says which do."""
 
 
+@lru_cache(maxsize=1_000)
 def role(name: str) -> str:
     """Returns "source" or "target" where the name of a column says so; else ""."""
     plain = _plain(name)

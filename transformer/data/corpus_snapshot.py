@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CORPORA, Corpus, load_corpus
+from transformer.data.corpus_cache import loaded
 from transformer.data.unpacking import CorpusError
 from transformer.files import read_json, write_json
 
@@ -41,7 +42,7 @@ def keep_corpus(config: CorpusConfig, folder: Path) -> CorpusConfig:
         "bytes": copy.stat().st_size,
         "sha256": _sha256(copy),
         "split": SPLIT_RULE,
-        "read": str(load_corpus(config).report),
+        "read": str(loaded(config).report),
     }
     write_json(folder / FOLDER / _RECORD, record)
     return replace(config, name=f"{FOLDER}/{copy.name}")

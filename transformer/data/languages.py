@@ -25,7 +25,7 @@ gd gla Scottish-Gaelic | oc oci Occitan | toki tok Toki-Pona | ber Berber | jbo 
 """
 _ENTRIES = [entry.split() for entry in re.split(r"[|\n]", _TABLE) if entry.strip()]
 _REGION = re.compile(r"(?<=^[a-z]{2})[-_][a-z]{2,4}$|(?<=^[a-z]{3})[-_][a-z]{2,4}$")
-"""What follows a code: a country ("en-US", "en_XX"), or a script ("eng_Latn", "zh-Hans")."""
+"""The country or the script after a code: "en-US", "en_XX", "eng_Latn", "zh-Hans"."""
 
 
 def _english_name(entry: list[str]) -> str:

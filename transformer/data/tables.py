@@ -21,6 +21,8 @@ from transformer.data.unpacking import CorpusError, Text, text_language
 
 SAMPLE = 2_000
 """Rows from which separator, header and columns are found."""
+MAX_COLUMNS = 100
+"""The most columns of a table: a file with more is none of sentence pairs, and each costs time on every row."""
 MAX_CELL_LINES = 20
 """Lines over which a cell between quotation marks may run."""
 SHOWN_CHARACTERS = 120
@@ -64,15 +66,36 @@ class Table:
     is_ragged: bool = False
     """True if a row with too few or too many cells may still be right, where tabs stand between them."""
 
+    def __post_init__(self) -> None:
+        _check_width(len(self.names), self.noun)
+
     @property
     def sample(self) -> list[Row]:
         """Reads the first rows."""
         return list(islice(self.rows(), SAMPLE))
 
 
+class _TooWide(Exception):
+    """A table has more than MAX_COLUMNS of what the message names."""
+
+
+def _check_width(n: int, noun: str = "column") -> None:
+    if n > MAX_COLUMNS:
+        raise _TooWide(noun)
+
+
 def table_of(texts: Sequence[Text]) -> Table:
     """Returns the table in a text, or in parallel texts, a row for each of their lines; CorpusError where there is
-    none."""
+    none, or it has more than MAX_COLUMNS columns."""
+    try:
+        return _table_of(texts)
+    except _TooWide as error:
+        raise CorpusError(
+            f"{texts[0].name} has over {MAX_COLUMNS} {error}s: save the two that hold the pairs alone"
+        ) from None
+
+
+def _table_of(texts: Sequence[Text]) -> Table:
     if len(texts) > 1 or not texts[0].kind:
         return _parallel_table(texts)
     (text,) = texts
@@ -117,7 +140,7 @@ def _tab_table(text: Text) -> Table:
     def rows() -> Iterator[Row]:
         # Not the csv module: a quotation mark in a TSV file is a character like any other.
         for number, line in _lines(text.text):
-            yield Row(number, [_unquoted(cell) for cell in line.split(separator)], _short(line))
+            yield Row(number, [_unquoted(cell) for cell in line.split(separator, MAX_COLUMNS)], _short(line))
 
     return _with_header(Table("column", (), rows, is_ragged=True))
 
@@ -179,7 +202,7 @@ def _csv_rows(text: str, separator: str) -> Iterator[Row]:
     while fill(1):
         number, line = ahead.popleft()
         if '"' not in line:
-            yield Row(number, line.split(separator), _short(line))
+            yield Row(number, line.split(separator, MAX_COLUMNS), _short(line))
             continue
         cells, more = _quoted([line], separator), 0
         while cells is None and more < MAX_CELL_LINES and fill(more + 1):
@@ -188,7 +211,7 @@ def _csv_rows(text: str, separator: str) -> Iterator[Row]:
         if cells:
             for _ in range(more):
                 ahead.popleft()
-        yield Row(number, cells or line.split(separator), _short(line), is_stray=not cells)
+        yield Row(number, cells or line.split(separator, MAX_COLUMNS), _short(line), is_stray=not cells)
 
 
 def _quoted(lines: Sequence[str], separator: str) -> list[str] | None:
@@ -278,6 +301,7 @@ def _with_header(table: Table) -> Table:
     """Returns the table with the names in its header line, which may follow a few lines of another kind."""
     sample = [row.cells for row in table.sample]
     n = n_columns(sample, ())
+    _check_width(n)
     widths = (n, n - 1) if n > 2 else (n,)  # R names no column of row names
     first = next((place for place, cells in enumerate(sample[:_MOST_BEFORE]) if len(cells) in widths), 0)
     if not is_header(sample[first:]):

@@ -35,7 +35,7 @@ _WAYS_OUT = {
     **dict.fromkeys((".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz", ".zst"), "unpack it, or pack it as .zip or .gz"),
     **dict.fromkeys((".xlf", ".xliff", ".po", ".sdlxliff", ".mxliff"), "export it as TMX"),
 }
-"""What helps with files of other kinds."""
+"""The advice for files of other kinds, by their ending."""
 
 
 class CorpusError(Exception):
