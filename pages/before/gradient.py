@@ -46,7 +46,7 @@ def render_gradient(context: PageContext, chosen: Choices) -> None:
     exhibit(subject, GradientMap(model=labs.index(context.lab), weights=chosen.weights))
 
 
-@cached(max_entries=8, shared=True)
+@cached(max_entries=8, shared=True, also=loading.may_read_corpus)
 def _sample(lab: Lab) -> PairSample:
     return validation_sample(lab.checkpoint, PAIRS)
 

@@ -4,13 +4,12 @@ import streamlit as st
 
 from pages.shared import wording
 from pages.shared.context import say
-from pages.shared.visitors.sharing import link_of
+from pages.shared.visitors.sharing import link_of, withdraw
 from transformer.access.known_people import become_teacher
 from transformer.access.ownership import owner_of, token_of
 from transformer.access.people import acting
 from transformer.access.server_settings import identity, teacher_token
 from transformer.runs.run_folder import list_runs
-from transformer.runs.sharing import unshare
 
 _SECRET, _REFUSAL = "class-secret", "attention-lab-class-refusal"
 
@@ -42,7 +41,7 @@ def render_shared() -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
             st.markdown(f"**{wording.plain(run.id)}**", width=200)
             st.code(link_of(run, token_of(run.folder)), language=None, wrap_lines=True)
-            st.button("Withdraw", key=f"withdraw-{run.id}", on_click=unshare, args=(run.id,))
+            st.button("Withdraw", key=f"withdraw-{run.id}", on_click=withdraw, args=(run.id,))
 
 
 def _claim() -> None:

@@ -83,7 +83,7 @@ def _choose_count(chosen: Choices) -> None:
     box("pairs", "Maximum pairs", (*COUNTS, "all"), most, lambda n: n if n == "all" else f"{n:,}", help=slow)
 
 
-@cached(max_entries=8, spinner="Reading the corpus", shared=True)
+@cached(max_entries=8, spinner="Reading the corpus", shared=True, also=loading.may_read_corpus)
 def _validation(lab: Lab) -> tuple[PairSample | None, str]:
     """Returns the model's own validation pairs, or None with a sentence that says why there are none."""
     try:

@@ -15,7 +15,7 @@ from pages.shared.visitors.sharing import share_button
 from pages.training.compare import Entry
 from pages.training.plans import plan_of
 from pages.training.train_state import CHOSEN, show_run
-from transformer.access.ownership import may_change, may_use_file
+from transformer.access.ownership import may_take
 from transformer.access.people import for_this_person
 from transformer.checkpoints.settings import Settings, is_name
 from transformer.data.corpus_snapshot import located
@@ -43,8 +43,11 @@ def refusal_kept(before: str = "") -> Iterator[None]:
 
 
 def render_actions(entry: Entry, *, runs_here: list[Run]) -> None:
-    """Renders a row of buttons, and below it the form of the one that was pressed."""
-    run, own = entry.run, entry.run is not None and may_change(entry.run.folder)
+    """Renders a row of buttons, and below it the form of the one that was pressed; none for who may only look."""
+    run, own = entry.run, entry.run is not None
+    if not may_take(entry.folder):
+        say(*table_state().refusals)
+        return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if own:
             _opens("Rename", "rename", disabled=entry.active, why="Pause or stop it first")
@@ -134,7 +137,7 @@ def _download(entry: Entry) -> None:
             f"One zip file: settings, tokenizer, weights, history, card and note. {left_out}"
             + ("." if source is None else f", and so does {wording.plain(source.name)} unless you add it.")
         )
-        add = source is not None and source.is_file() and may_use_file(source)
+        add = source is not None and source.is_file()
         with_corpus = add and st.checkbox("Add the file it learned from", key="action-with-corpus")
         st.download_button(
             f"Download {entry.name}.zip",

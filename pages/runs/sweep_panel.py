@@ -18,6 +18,7 @@ from pages.shared.guard import guarded_fragment
 from pages.shared.wording import number
 from pages.training import durations, run_status
 from pages.training.compare import Entry, column_title, entries, last_of, quantities_of, render_curves
+from transformer.access.ownership import may_take, refusal
 from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import located
 from transformer.runs.status import RunError
@@ -97,7 +98,9 @@ def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
             box("Sweep", names, sweep.id, _choose, key="sweep-on-show", width=260, hide_label=True)
         else:
             st.markdown(f"##### {wording.plain(sweep.id)}", width="content")
-        if sweep.active:
+        if not all(may_take(part.run.folder) for part in sweep.parts):
+            st.caption("Shared with you: you can look at it.")
+        elif sweep.active:
             st.button("Cancel the sweep", key="sweep-cancel", icon=":material/stop:", on_click=_cancel, args=(sweep,))
         elif any(part.run.status.state != "finished" for part in sweep.parts):
             st.button("Train the rest", key="sweep-rest", icon=":material/play_arrow:", on_click=_rest, args=(sweep,))
@@ -190,7 +193,7 @@ def _form(found: Sequence[Entry]) -> None:
             help=f"2 to {MOST_VALUES} of them, separated by spaces or commas.",
         )
     texts = (text or "").replace(",", " ").split()
-    fault = _fault(setting, texts, base)
+    fault = sentence(why) if (why := refusal(entry.folder, "train it again")) else _fault(setting, texts, base)
     now_has = value_text(value_of(setting, base))
     if fault:
         say(fault)

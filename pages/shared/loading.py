@@ -9,6 +9,7 @@ import streamlit as st
 from pages.shared.background import Background, Tell, Watcher, Work
 from pages.shared.cache import cached, lab_key
 from pages.shared.serving.machine import cores
+from transformer.access.ownership import may_take
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
@@ -114,9 +115,15 @@ def get_examples(name: str, corpus: str, pinned: tuple[str, ...]) -> tuple[str, 
 
 
 def examples(lab: Lab) -> tuple[str, ...]:
-    """Sentences to offer for this model."""
+    """Sentences to offer for this model; those that its run follows are only for who may take from it."""
     settings = lab.checkpoint.settings
-    return get_examples(lab.name, settings.corpus.name, settings.pinned)
+    pinned = settings.pinned if may_read_corpus(lab) else ()
+    return get_examples(lab.name, settings.corpus.name, pinned)
+
+
+def may_read_corpus(lab: Lab) -> bool:
+    """Tells whether the visitor may see sentences that the model learned from or that its run follows."""
+    return may_take(lab.checkpoint.folder)
 
 
 def reference(lab: Lab, text: str) -> Pair | None:

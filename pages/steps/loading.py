@@ -56,7 +56,7 @@ def get_logit_lens(lab: Lab, branch: Inspection, step: int, switches: Sequence[o
     return logit_lens(lab.model, branch.source_ids, branch.target_ids[:step], step, specs)
 
 
-@cached(max_entries=16)
+@cached(max_entries=16, also=loading.may_read_corpus)
 def validation_pairs(lab: Lab) -> tuple[Pair, ...]:
     """Returns the pairs over which exposure bias is measured; none where the model's corpus is gone."""
     try:

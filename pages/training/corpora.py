@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer.checkpoints.settings import CheckpointError, Settings, find_checkpoint, is_name, read_settings
-from transformer.data.corpora import CORPORA, CorpusError
+from transformer.data.corpora import CORPORA, CorpusError, check_file
 from transformer.data.corpus_snapshot import FOLDER, located
 from transformer.data.file_recipes import recipe_for
 from transformer.data.recipes import Recipe
 from transformer.data.uploads import find_upload, list_uploads
 from transformer.files import read_json
-from transformer.runs.run_folder import check_corpus_file
 
 _KEY = re.compile(r"[0-9a-f]{24}")
 _RUN = "run:"
@@ -50,7 +49,7 @@ def config_name(corpus: str) -> str:
         found = located(read_settings(folder).corpus, folder)
     except CheckpointError as error:
         raise CorpusError(f"the corpus of {run} is not here: {error}") from error
-    check_corpus_file(found)
+    check_file(found)
     return found.name
 
 

@@ -105,7 +105,7 @@ def actions(run: Run, *, key: str) -> None:
     """
     status = run.status
     if not may_change(run.folder):
-        st.caption("Shared with you: you can look at it.")
+        st.caption("Shared with you: you can look at it. Its sentences, note and file are its owner's alone.")
         return
     asked = run.id in memory().asked and status.active
     if run.resumable or (status.state == "queued" and not status.active):

@@ -1,6 +1,7 @@
 """A second visitor who tries everything at the first one's runs and files, by each function that there is."""
 
 import os
+import re
 from io import BytesIO
 
 import pytest
@@ -8,19 +9,25 @@ from tiny_runs import MODEL, settings
 
 from transformer.access.ownership import owner_of
 from transformer.access.people import NOBODY, PERSON, Person, acting_as, for_this_person, identify_by, operator
-from transformer.checkpoints.settings import CheckpointError, find_checkpoint, list_checkpoints, renamed
+from transformer.capsules.capsule import Shown, write_capsule
+from transformer.capsules.contents import CapsuleError
+from transformer.checkpoints.settings import CheckpointError, list_checkpoints, read_settings, renamed
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
+from transformer.data.corpus_cache import prepared
+from transformer.data.corpus_snapshot import load_own
 from transformer.data.uploads import find_upload, list_uploads, save_upload
 from transformer.experiments.results import own_file
 from transformer.files import write_json
+from transformer.lab import load
 from transformer.runs import queue, run_folder
 from transformer.runs.archive import load_archive, write_archive
-from transformer.runs.labels import about, rename, set_note
+from transformer.runs.labels import about, keep, rename, set_note
 from transformer.runs.run_folder import create_run, get_run, list_runs
+from transformer.runs.sharing import share, unshare
 from transformer.runs.status import RunError, Status, write_status
 from transformer.runs.sweeps import Base, cancel_sweep, create_sweep, start_sweep, sweeps_of
-from transformer.runs.warm_start import start_of
+from transformer.runs.warm_start import same_start, start_of
 from transformer.runs.worker import train_run
 
 ADA, BOB, TEACHER = Person(id="ada"), Person(id="bob"), Person(id="tess", is_teacher=True)
@@ -65,20 +72,38 @@ def bobs_corpus(path):
     return create_run(MODEL, settings(), CorpusConfig(name=str(path), tokenizer="char"), name="stolen")
 
 
-READS = {
+def capsule(folder):
+    lab = load(folder.name)
+    write_capsule(BytesIO(), [Shown(lab, lab.inspect("word"))], page="attention")
+
+
+def copy_of(folder):
+    return next((folder / "corpus").glob("*.tsv"))
+
+
+LOOKS = {
     "by its id": lambda folder: get_run(folder.name),
     "its status": lambda folder: run_folder.status(folder.name),
     "its metrics": lambda folder: run_folder.metrics(folder.name),
-    "its sentences": lambda folder: run_folder.samples(folder.name),
     "its snapshots": lambda folder: run_folder.snapshots(folder.name),
-    "its model": lambda folder: find_checkpoint(folder.name, folders=False),
+    "its model": lambda folder: load(folder.name),
+}
+TAKES = {
+    "its sentences": lambda folder: run_folder.samples(folder.name),
     "its archive": lambda folder: write_archive(folder.name, BytesIO()),
     "its archive with the file": lambda folder: write_archive(folder.name, BytesIO(), with_corpus=True),
+    "its capsule": capsule,
     "its weights to begin with": lambda folder: start_of(folder.name),
-    "its file": lambda folder: bobs_corpus(next((folder / "corpus").glob("*.tsv"))),
+    "itself to repeat or sweep over": lambda folder: same_start(folder, read_settings(folder)),
+    "the pairs of its file": lambda folder: load_own(read_settings(folder).corpus, folder),
+    "the tokens of its file": lambda folder: prepared(CorpusConfig(name=str(copy_of(folder)), tokenizer="char")),
+}
+FILES = {
+    "its file": lambda folder: bobs_corpus(copy_of(folder)),
     "her upload": lambda folder: find_upload(next((folder.parent / ".uploads").iterdir()).name),
     "her upload by its path": lambda folder: bobs_corpus(next((folder.parent / ".uploads").glob("*/*.tsv"))),
 }
+READS = LOOKS | TAKES | FILES
 CHANGES = {
     "start": run_folder.start,
     "resume": run_folder.resume,
@@ -86,6 +111,9 @@ CHANGES = {
     "stop": run_folder.stop,
     "rename": lambda name: rename(name, "mine-now"),
     "note": lambda name: set_note(name, "I was here"),
+    "keep": keep,
+    "share": share,
+    "withdraw": unshare,
     "delete": run_folder.delete,
 }
 
@@ -99,7 +127,7 @@ def test_nobody_else_reaches_a_run_or_file_in_any_way(hers, person):
     before = content_of(hers)
     with acting_as(person):
         for way, look in READS.items():
-            with pytest.raises((RunError, CheckpointError, CorpusError)) as refused:
+            with pytest.raises((RunError, CheckpointError, CorpusError, CapsuleError)) as refused:
                 pytest.fail(f"reached {way}: {look(hers)}")
             assert "secret" not in str(refused.value), way
         for way, change in CHANGES.items():
@@ -114,8 +142,9 @@ def test_nobody_else_reaches_a_run_or_file_in_any_way(hers, person):
 def test_the_owner_a_teacher_and_the_operator_may_do_everything(hers, person):
     with acting_as(person):
         assert [run.id for run in list_runs()] == [HERS]
-        for look in list(READS.values())[:9]:
+        for look in (LOOKS | TAKES).values():
             look(hers)
+        assert about(hers).note and get_run(HERS).settings.pinned
         find_upload(list_uploads()[0].key)
         set_note(HERS, "changed")
         rename(HERS, "another-name")
@@ -128,21 +157,23 @@ def test_the_owner_a_teacher_and_the_operator_may_do_everything(hers, person):
     write_status(hers, Status(state="finished"))
 
 
-def test_who_has_a_link_or_sees_a_pinned_run_looks_at_it_and_changes_nothing(hers):
+def test_who_has_a_link_or_sees_a_pinned_run_looks_at_it_and_neither_takes_nor_changes_anything(hers):
     guest = Person(id="bob", shares=frozenset({"a-token"}))
     for audience, person in (({"token": "a-token"}, guest), ({"pinned": True}, BOB), ({"pinned": True}, NOBODY)):
         write_json(hers / "audience.json", audience)
         with acting_as(person):
-            for way in list(READS)[:7]:
-                READS[way](hers)
+            for look in LOOKS.values():
+                look(hers)
+            for way, take in (TAKES | FILES).items():
+                with pytest.raises((RunError, CorpusError, CapsuleError)) as refused:
+                    pytest.fail(f"took {way}: {take(hers)}")
+                assert re.search("belongs to somebody else|is not here", str(refused.value)), way
             for change in CHANGES.values():
                 with pytest.raises(RunError, match="belongs to somebody else: you may look at it, but not change it"):
                     change(HERS)
+            assert about(hers).note == "" and get_run(HERS).settings.pinned == ()
+            assert [run.settings.pinned for run in list_runs()] == [()] and list_uploads() == ()
     write_json(hers / "audience.json", {"token": "a-token"})
-    with acting_as(guest):
-        for way in ("its file", "its archive with the file", "her upload"):
-            with pytest.raises((RunError, CorpusError), match=r"belongs to somebody else|is not here"):
-                READS[way](hers)
     (hers / "audience.json").unlink()
     with acting_as(guest), pytest.raises(RunError, match="there is no run"):
         get_run(HERS)
@@ -150,7 +181,7 @@ def test_who_has_a_link_or_sees_a_pinned_run_looks_at_it_and_changes_nothing(her
 
 def test_a_run_is_its_makers_from_the_first_moment_and_so_is_a_sweep_and_an_archive(hers, tmp_path, monkeypatch):
     file = BytesIO()
-    write_archive(HERS, file)
+    write_archive(HERS, file, with_corpus=True)
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
     with acting_as(BOB):
         made = create_run(MODEL, settings(), CorpusConfig(name="reverse"))
@@ -158,6 +189,7 @@ def test_a_run_is_its_makers_from_the_first_moment_and_so_is_a_sweep_and_an_arch
         sweep = create_sweep(
             Base(model=MODEL, train=settings(), corpus=CorpusConfig(name="reverse")), "n_heads", ["1", "2"]
         )
+    assert (tmp_path / brought / "corpus" / "hers.tsv").read_bytes() == PAIRS
     assert {owner_of(tmp_path / name) for name in (made, brought, sweep.parts[0].run.id)} == {"bob"}
     with acting_as(ADA):
         assert list_runs() == [] and sweeps_of(list_runs()) == ()

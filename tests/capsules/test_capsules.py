@@ -89,7 +89,7 @@ def test_weights_that_changed_since_and_those_of_a_snapshot_are_not_saved(origin
 
 def test_nobody_carries_away_a_run_that_they_may_not_see(origin, archive_room):
     lab = load(origin)
-    with acting_as(Person(id="bob")), pytest.raises(CapsuleError, match="there is no model 'origin' of yours"):
+    with acting_as(Person(id="bob")), pytest.raises(CapsuleError, match="there is no run 'origin' here"):
         capsule_of(lab, "a b")
 
 

@@ -1,8 +1,10 @@
-"""The one place that decides who may see and who may change a run.
+"""The one place that decides who may look at a run, take from it, and change it.
 
 A run belongs to whoever asked for it, as its ticket.json says; one without an owner, as of the command line, belongs to
 the operator. Its owner and teachers may do everything. Others may look at it, and no more, if a teacher pinned it for
-the class or its owner gave them a link that holds (audience.json). For everybody else it does not exist.
+the class or its owner gave them a link that holds (audience.json): at its settings, curves and model, not at what
+somebody brought or typed for it, its file, sentences and note; nor may they download or repeat it. For everybody else
+it does not exist.
 """
 
 from collections.abc import Iterable
@@ -38,6 +40,13 @@ def may_see(folder: Path, person: Person | None = None) -> bool:
     return may_change(folder, person) or is_pinned(folder) or _has_link(folder, person)
 
 
+def may_take(folder: Path, person: Person | None = None) -> bool:
+    """Tells whether a person, by default the one for whom the code runs, may do more than look at a run or a shipped
+    model: copy it, and read what was brought and typed for it. Everybody may where it is no run."""
+    is_run = runs_folder().resolve() in folder.resolve().parents
+    return not is_run or may_change(folder, person)
+
+
 def visible(folders: Iterable[Path]) -> list[Path]:
     """Returns the folders of runs that the person for whom the code runs may look at, in their order."""
     person = acting()
@@ -45,19 +54,15 @@ def visible(folders: Iterable[Path]) -> list[Path]:
 
 
 def may_use_file(path: Path) -> bool:
-    """Tells whether the person may train on a file: an upload of their own, or that of a run which they may change or
-    which is pinned.
+    """Tells whether the person may read a file: an upload of their own, or that of a run from which they may take.
 
-    A link shows a run; it does not hand out the file that the run learned from. Files outside the folder of runs are
-    the affair of whoever named them.
+    Files outside the folder of runs are the affair of whoever named them.
     """
     root, path = runs_folder().resolve(), path.resolve()
     if root not in path.parents:
         return True
     first, second, *_ = (*path.relative_to(root).parts, "")
-    if first == UPLOADS:
-        return may_use_upload(root / first / second)
-    return may_change(root / first) or is_pinned(root / first)
+    return may_use_upload(root / first / second) if first == UPLOADS else may_take(root / first)
 
 
 def may_use_upload(folder: Path) -> bool:
@@ -72,12 +77,14 @@ def upload_owners(folder: Path) -> frozenset[str]:
     return frozenset(owner for owner in found if isinstance(owner, str) and owner)
 
 
-def change_refusal(folder: Path) -> str:
-    """Returns why the person may not change the run in a folder, as a sentence without its full stop; empty if they
-    may."""
-    if may_change(folder):
+def refusal(folder: Path, act: str) -> str:
+    """Returns why the person may not do to a run what only its owner does, as a sentence without its full stop; empty
+    if they may. `act` is the end of that sentence: "download it"."""
+    if may_take(folder):
         return ""
-    return f"{folder.name} belongs to somebody else: you may look at it, but not change it"
+    if not may_see(folder):
+        return f"there is no run {folder.name!r} here"
+    return f"{folder.name} belongs to somebody else: you may look at it, but not {act}"
 
 
 def is_pinned(folder: Path) -> bool:

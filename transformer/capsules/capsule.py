@@ -23,7 +23,7 @@ from numpy import ndarray
 
 import transformer
 from transformer.access import audit
-from transformer.access.ownership import may_see
+from transformer.access.ownership import refusal
 from transformer.capsules.arrays import arrays_of, pack_arrays, read_arrays
 from transformer.capsules.comparison import Compared, compare_decoding, compare_model, differing
 from transformer.capsules.contents import (
@@ -41,7 +41,7 @@ from transformer.capsules.contents import (
 )
 from transformer.capsules.models import OpenedModel, saved_model
 from transformer.checkpoints.settings import CheckpointError, is_pickle
-from transformer.files import replacing, runs_folder
+from transformer.files import replacing
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.lab import Lab
 from transformer.runs.archive import MODEL_FILES, Packing, model_members
@@ -131,8 +131,8 @@ def write_capsule(
         for model in manifest.models:
             if not model.shipped:
                 folder = labs[model.name].checkpoint.folder
-                if folder.parent.resolve() == runs_folder().resolve() and not may_see(folder):
-                    raise CapsuleError(f"there is no model {model.name!r} of yours")
+                if why := refusal(folder, "save it in a file of your own"):
+                    raise CapsuleError(why)
                 audit.record("download", folder)
                 try:
                     packing.add_model(folder, model.folder)

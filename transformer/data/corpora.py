@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from transformer.access.ownership import may_use_file
 from transformer.config import CorpusConfig
 from transformer.data import emoji_names, pronouns
 from transformer.data.cleaning import CleaningReport
@@ -92,7 +93,14 @@ def load_corpus(config: CorpusConfig | str) -> Corpus:
             f"there is no corpus {config.name!r}: take one of {', '.join(CORPORA)}, or the path of a "
             f"{', '.join(kinds_of_files())} file"
         )
+    check_file(config)
     return file_corpus(path, config.columns)
+
+
+def check_file(config: CorpusConfig) -> None:
+    """CorpusError where the corpus is a file of somebody else's run or upload."""
+    if config.name not in CORPORA and not may_use_file(Path(config.name)):
+        raise CorpusError(f"the file {Path(config.name).name} belongs to somebody else: bring a file of your own")
 
 
 def names_emoji(name: str) -> bool:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from transformer.config import CorpusConfig
-from transformer.data.corpora import CORPORA, Corpus, corpus_tokenizer, load_corpus, tokenizer_texts
+from transformer.data.corpora import CORPORA, Corpus, check_file, corpus_tokenizer, load_corpus, tokenizer_texts
 from transformer.data.statistics import CorpusStats, corpus_stats
 from transformer.text.tokenizer import Tokenizer, TokenizerKind, train_nearest
 
@@ -65,7 +65,11 @@ def _learned(wanted: LearnedTokenizer, stamp: tuple[int, int]) -> Tokenizer:
 
 
 def stamp(config: CorpusConfig) -> tuple[int, int]:
-    """Time of change and size of a file; zeros for a generated corpus, and where there is no file."""
+    """Time of change and size of a file; zeros for a generated corpus, and where there is no file.
+
+    All that is kept of a corpus is found by its stamp, so that here CorpusError refuses what is somebody else's.
+    """
+    check_file(config)
     if config.name in CORPORA:
         return 0, 0
     try:

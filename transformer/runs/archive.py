@@ -17,8 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from transformer.access import audit
-from transformer.access.ownership import may_use_file
-from transformer.access.people import acting
+from transformer.access.people import acting, for_the_operator
 from transformer.checkpoints.settings import (
     ABOUT_FILE,
     CARD_FILE,
@@ -44,7 +43,7 @@ from transformer.files import new_folder, replacing, runs_folder, write_json
 from transformer.model.families import count_parameters
 from transformer.runs.labels import LONGEST_NOTE, about
 from transformer.runs.limits.quota import check_quota, write_ticket
-from transformer.runs.status import RunError, Status, read_status, write_status
+from transformer.runs.status import RunError, Status, check_own, read_status, write_status
 from transformer.runs.untrusted_zip import ArchiveError, Member, members_of
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
@@ -76,17 +75,17 @@ _NUMBERS = (
 
 
 def write_archive(name: str, file: BytesIO | BufferedWriter, *, with_corpus: bool = False) -> None:
-    """Writes a run or shipped model as a zip archive. RunError where it has no weights, or no corpus file to add."""
+    """Writes a run or shipped model as a zip archive. RunError where it has no weights, or no corpus file to add, or is
+    somebody else's."""
     try:
         folder = find_checkpoint(name, folders=False)
         settings = read_settings(folder)
     except CheckpointError as error:
         raise RunError(str(error)) from error
+    check_own(folder, "download it")
     if not (folder / WEIGHTS_FILE).is_file():
         raise RunError(f"{name} has no weights yet: let it train for a moment first")
     corpus = corpus_file(settings, folder)
-    if with_corpus and corpus is not None and not may_use_file(corpus):
-        raise RunError(f"the file that {name} learned from belongs to somebody else: download it without the file")
     if with_corpus and (corpus is None or not corpus.is_file()):
         raise RunError(f"{name} has no corpus file to add: {settings.corpus.name} is not a file here")
     audit.record("download", folder, with_corpus=with_corpus)
@@ -225,7 +224,8 @@ def _bring_corpus(corpus: CorpusConfig, members: Mapping[str, Member], folder: P
     incoming = folder / ".incoming"
     incoming.mkdir()
     members[own.name].copy_to(incoming / Path(own.name).name)
-    keep_corpus(replace(corpus, name=str(incoming / Path(own.name).name)), folder)
+    # The folder gets its owner once it is whole: until then nobody but the operator may read its file.
+    for_the_operator(keep_corpus)(replace(corpus, name=str(incoming / Path(own.name).name)), folder)
     shutil.rmtree(incoming)
     return own
 

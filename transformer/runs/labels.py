@@ -10,6 +10,7 @@ from pathlib import Path
 
 from transformer import locks
 from transformer.access import audit
+from transformer.access.ownership import may_take
 from transformer.checkpoints.settings import (
     ABOUT_FILE,
     CARD_FILE,
@@ -38,11 +39,14 @@ class About:
 
 
 def about(folder: Path) -> About:
-    """Reads the labels of the run in a folder; empty if there are none or they cannot be read."""
+    """Reads the labels of the run in a folder; empty if there are none or they cannot be read.
+
+    The note is only for those who may take from the run.
+    """
     content = read_json(folder / ABOUT_FILE)
     note = content.get("note")
     return About(
-        note=note[:LONGEST_NOTE] if isinstance(note, str) else "",
+        note=note[:LONGEST_NOTE] if isinstance(note, str) and may_take(folder) else "",
         formerly=formerly(folder),
         kept=content.get("kept") is True,
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 from transformer import locks
 from transformer.access import audit
-from transformer.access.ownership import may_change, may_use_file, visible
+from transformer.access.ownership import may_change, may_take, visible
 from transformer.access.people import acting
 from transformer.checkpoints.metric_rows import metric_rows, sample_rows
 from transformer.checkpoints.settings import (
@@ -30,10 +30,8 @@ from transformer.checkpoints.settings import (
     write_settings,
 )
 from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
-from transformer.data.corpora import CORPORA
 from transformer.data.corpus_cache import prepared
 from transformer.data.corpus_snapshot import keep_corpus
-from transformer.data.unpacking import CorpusError
 from transformer.files import last_of, new_folder, runs_folder, write_json
 from transformer.runs.limits.quota import settle, write_ticket
 from transformer.runs.queue import cancel, enqueue, place, start_waiting
@@ -94,7 +92,6 @@ def create_run(
     run or shipped model whose weights it begins with. It belongs to whom the code runs for. Raises RunError,
     CorpusError, TokenizerError or ValueError for what cannot work; nothing is left behind then.
     """
-    check_corpus_file(corpus)
     begin = start_of(start_from) if isinstance(start_from, str) else start_from
     loaded, tokenizer = prepared(corpus)
     model = replace(model, vocab_size=tokenizer.vocab_size)
@@ -129,12 +126,6 @@ def create_run(
             raise RunError(f"the run cannot be written to {root}: {error.strerror or error}") from error
         return run_id
     raise AssertionError("ids do not run out")
-
-
-def check_corpus_file(corpus: CorpusConfig) -> None:
-    """CorpusError for a file of somebody else's run or upload."""
-    if corpus.name not in CORPORA and not may_use_file(Path(corpus.name)):
-        raise CorpusError(f"the file {Path(corpus.name).name} belongs to somebody else: bring a file of your own")
 
 
 def start(run_id: str) -> None:
@@ -188,7 +179,7 @@ def metrics(run_id: str) -> list[dict[str, Any]]:
 
 def samples(run_id: str) -> list[dict[str, Any]]:
     """The pinned sentences as translated at each evaluation: rows with `step`, `source`, `translation`, `elapsed_s`."""
-    rows = last_of(sample_rows(run_folder(run_id)), lambda row: (row["step"], row["source"]))
+    rows = last_of(sample_rows(own_folder(run_id, "read its sentences")), lambda row: (row["step"], row["source"]))
     return sorted(rows, key=lambda row: row["step"])
 
 
@@ -200,12 +191,17 @@ def snapshots(run_id: str) -> dict[int, Path]:
 
 
 def get_run(run_id: str) -> Run:
-    """A run's settings and status; RunError for no such run, CheckpointError for a config.json that cannot be read."""
+    """A run's settings and status; RunError for no such run, CheckpointError for a config.json that cannot be read.
+
+    Who may only look at it gets the settings without the sentences that its owner follows.
+    """
     folder = run_folder(run_id)
-    found = status(run_id)
+    found, settings = status(run_id), read_settings(folder)
+    if not may_take(folder):
+        settings = replace(settings, pinned=())
     resumable = found.state in ("paused", "stopped", "failed")
     loadable = (folder / WEIGHTS_FILE).is_file()
-    return Run(run_id, folder, read_settings(folder), found, loadable, resumable, place(run_id) if found.waiting else 0)
+    return Run(run_id, folder, settings, found, loadable, resumable, place(run_id) if found.waiting else 0)
 
 
 def list_runs() -> list[Run]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import psutil
 
-from transformer.access.ownership import change_refusal, may_see, visible
+from transformer.access.ownership import may_see, refusal, visible
 from transformer.checkpoints.metric_rows import is_count, is_number
 from transformer.checkpoints.settings import METRICS_FILE, is_name
 from transformer.files import append_rows, read_json, runs_folder, write_json
@@ -116,12 +116,18 @@ def run_folder(run_id: str) -> Path:
     return folder
 
 
-def own_folder(run_id: str) -> Path:
+def own_folder(run_id: str, act: str = "change it") -> Path:
     """The folder of a run that one may change; RunError for one that is somebody else's, or as `run_folder`."""
     folder = run_folder(run_id)
-    if refusal := change_refusal(folder):
-        raise RunError(refusal)
+    check_own(folder, act)
     return folder
+
+
+def check_own(folder: Path, act: str) -> None:
+    """RunError where the person may not do to the run in this folder what only its owner does, such as "download
+    it"."""
+    if why := refusal(folder, act):
+        raise RunError(why)
 
 
 def check_runs_folder() -> None:

@@ -22,7 +22,7 @@ from transformer.checkpoints.settings import (
     step_in,
 )
 from transformer.config import AnyModelConfig
-from transformer.runs.status import RunError
+from transformer.runs.status import RunError, check_own
 from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
 _OF_ALL = ("vocab_size", "d_model", "n_encoder_layers", "n_decoder_layers", "tie_embeddings", "tie_output")
@@ -57,12 +57,14 @@ class Start:
 
 
 def start_of(name: str) -> Start:
-    """The weights that a run or shipped model has by now; RunError where there are none to begin with."""
+    """The weights that a run or shipped model has by now; RunError where there are none to begin with, or it is
+    somebody else's."""
     try:
         folder = find_checkpoint(name, folders=False)
         settings = read_settings(folder)
     except CheckpointError as error:
         raise RunError(f"this run cannot begin with the weights of {name!r}: {error}") from error
+    check_own(folder, "continue it")
     weights = folder / WEIGHTS_FILE
     if not weights.is_file():
         raise RunError(f"{name} has no weights yet to begin with: let it train for a moment first")
@@ -70,7 +72,9 @@ def start_of(name: str) -> Start:
 
 
 def same_start(folder: Path, settings: Settings) -> Start | None:
-    """The weights that a run began with; None where they were random. RunError where they are gone."""
+    """The weights that a run began with, to train it again; None where they were random. RunError where they are gone,
+    or the run is somebody else's."""
+    check_own(folder, "train it again")
     if settings.parent is None:
         return None
     if not (folder / START_FILE).is_file():

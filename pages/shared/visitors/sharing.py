@@ -1,5 +1,6 @@
 """The link that shows a run to others: the button that gives it out, and what happens when somebody follows it."""
 
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -24,10 +25,7 @@ def follow_share_link() -> None:
     if PARAMETER in st.query_params:
         del st.query_params[PARAMETER]
     if token:
-        try:
-            follow_link(token)
-        except RunError as error:
-            st.session_state[_REFUSAL] = sentence(str(error))
+        _try(follow_link, token)
     if refusal := st.session_state.pop(_REFUSAL, ""):
         say(refusal)
 
@@ -38,14 +36,26 @@ def share_button(run: Run) -> None:
         return
     with st.popover("Share", type="tertiary", key="action-share"):
         st.caption(
-            "Whoever has the link can look at this run: its curves, its note, its model and the sentences that pages "
-            "show of it. They cannot change it, and the file that it learned from stays yours."
+            "Whoever has the link can look at this run: its settings, its curves and its model. They can neither "
+            "change nor download nor repeat it, and its sentences, note and file stay yours."
         )
         if token := token_of(run.folder):
             st.code(link_of(run, token), language=None, wrap_lines=True)
-            st.button("Withdraw the link", key="share-withdraw", on_click=unshare, args=(run.id,))
+            st.button("Withdraw the link", key="share-withdraw", on_click=withdraw, args=(run.id,))
         else:
-            st.button("Make a link", key="share-make", type="primary", on_click=share, args=(run.id,))
+            st.button("Make a link", key="share-make", type="primary", on_click=_try, args=(share, run.id))
+
+
+def withdraw(run_id: str) -> None:
+    """Makes a run's link void, or keeps the reason why not for the next page; for callbacks."""
+    _try(unshare, run_id)
+
+
+def _try(act: Callable[[str], object], *args: str) -> None:
+    try:
+        act(*args)
+    except RunError as error:
+        st.session_state[_REFUSAL] = sentence(str(error))
 
 
 def link_of(run: Run, token: str) -> str:

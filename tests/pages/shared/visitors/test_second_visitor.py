@@ -1,17 +1,21 @@
 """Pages opened as a second visitor by the links of the first one: nothing of the run comes through."""
 
+import os
+import time
 from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
 from asgi_calls import called
-from page_models import REVERSE, open_page, save_untrained, texts
+from page_models import REVERSE, checked, open_page, save_untrained, texts
 
 from pages.shared.serving.middleware import DecodeAhead
 from pages.shared.visitors import current
 from pages.shared.visitors.recognition import COOKIE, Recognise, signed_id
+from pages.shared.wording import plain
 from pages.train.costs import at_work
 from pages.training import corpora
+from transformer.access.known_people import take_share
 from transformer.access.people import Person, acting_as
 from transformer.access.server_settings import IDENTITY, TEACHERS
 from transformer.checkpoints.settings import read_settings, write_settings
@@ -65,6 +69,74 @@ def test_no_link_shows_another_visitor_anything_of_a_run(monkeypatch, page):
     assert not [option for option in offered if option.startswith((REVERSE, HERS))]
 
 
+GUESTS = {
+    **LINKS,
+    "steps": {"model": REVERSE, "text": "a b"},
+    "heads": {"model": REVERSE},
+    **{page: {"model": REVERSE} for page in ("masks", "home", "walkthrough", "positions")},
+    "playground": {"run": REVERSE},
+    "tokenizers": {"model": REVERSE, "corpus": HERS},
+    "train": {"run": REVERSE, "corpus": HERS, "look": "corpus"},
+}
+
+
+@pytest.mark.parametrize("page", GUESTS)
+def test_who_follows_her_link_looks_at_the_run_and_reads_nothing_that_she_typed_or_brought(hers, monkeypatch, page):
+    as_visitor(monkeypatch, ADA)
+    open_page(page, **GUESTS[page])  # what she may see must not be kept for him
+    write_json(hers / "audience.json", {"token": "t"})
+    take_share(BOB, "t")
+    as_visitor(monkeypatch, BOB)
+    at = open_page(page, **GUESTS[page])
+    assert "secret" not in everything(at)
+    assert REVERSE in everything(at) or page in ("train", "tokenizers", "playground")  # which show no model
+    offered = {button.label for button in at.button} | {link.label for link in at.get("page_link")}
+    assert not offered & ONLY_HERS, offered
+
+
+ONLY_HERS = {
+    *("Pause", "Resume", "Start", "Stop", "Cancel", "Rename", "Note", "Delete", "Keep it", "Repeat with another seed"),
+    *("Sweep over a setting", "Continue with other settings", f"Download {REVERSE}.zip", "Withdraw the link"),
+}
+
+
+def test_her_buttons_pressed_by_another_visitors_message_change_and_give_nothing(hers, monkeypatch):
+    """A message may name every button that a page of hers has: all are pressed at once, in the name of the guest."""
+    write_json(hers / "audience.json", {"token": "t"})
+    take_share(BOB, "t")
+    runs, pressed = set(hers.parent.glob("[!.]*")), set()
+    for state, form in (("running", ""), ("paused", "Rename"), ("paused", "Note"), ("finished", "Delete")):
+        write_status(hers, Status(state=state, phase="training", pid=os.getpid(), heartbeat=time.time()))
+        before = {path: path.read_bytes() for path in hers.rglob("*") if path.is_file()}
+        as_visitor(monkeypatch, ADA)
+        at = open_page("runs", **LINKS["runs"])
+        if form:
+            at = next(button for button in at.button if button.label == form).click().run()
+        buttons = [button for button in at.button if "timeline-example" not in (button.key or "")]  # which type for her
+        for button in buttons:
+            button.proto.disabled = False  # who writes the message asks no page
+            button.click()
+        as_visitor(monkeypatch, BOB)
+        at = checked(at.run())
+        assert {path: path.read_bytes() for path in hers.rglob("*") if path.is_file()} == before
+        assert "secret" not in everything(at) and "belongs to somebody else" in texts(at)
+        pressed |= {button.label for button in buttons}
+    assert set(hers.parent.glob("[!.]*")) == runs, "nothing was repeated"
+    missing = {"Pause", "Stop", "Resume", "Save name", "Save note", "Delete for good", *ONLY_HERS} - pressed
+    assert missing <= {"Start", "Continue with other settings", f"Download {REVERSE}.zip"}, missing
+
+
+def test_a_link_that_asks_for_more_than_a_look_says_why_not(hers, monkeypatch):
+    write_json(hers / "audience.json", {"token": "t"})
+    take_share(BOB, "t")
+    as_visitor(monkeypatch, BOB)
+    at = open_page("runs", tab="Sweeps", base=REVERSE)
+    assert plain(f"{REVERSE[:1].upper()}{REVERSE[1:]} belongs to somebody else: you may look at it") in texts(at)
+    assert all(button.disabled for button in at.button if button.label.startswith("Train "))
+    at = open_page("train", corpus=HERS)
+    assert plain("the file hers.tsv belongs to somebody else: bring a file of your own") in texts(at)
+
+
 @pytest.mark.parametrize("person", [ADA, TESS], ids=["owner", "teacher"])
 def test_the_same_link_shows_it_to_its_owner_and_to_a_teacher(monkeypatch, person):
     as_visitor(monkeypatch, person)
@@ -103,6 +175,11 @@ def test_the_class_page_shows_teachers_what_visitors_do_not_see(monkeypatch):
     as_visitor(monkeypatch, TESS)
     at = open_page("classroom")
     assert "Quotas" in texts(at) and "a teacher: you see the runs of all" in texts(at)
+
+
+def everything(at):
+    """All that the browser gets of a page."""
+    return "\n".join(str(getattr(node, "proto", "")) for block in (at.main, at.sidebar) for node in block)
 
 
 async def _nothing(scope, receive, send):
