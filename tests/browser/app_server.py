@@ -45,15 +45,17 @@ def running_app(
     environment: Mapping[str, str] | None = None,
     as_user: Sequence[str] = (),
     port: int = 0,
+    listens_to: str = "",
 ) -> Iterator[Server]:
     """The app as `make app` starts it; it and the trainers it started are gone afterwards.
 
     It listens on a free port unless one is given. `base` is a base path such as "/lab"; `as_user` a command before it
-    that changes the user.
+    that changes the user, `listens_to` the address of a network instead of this machine's own.
     """
     port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", "serve.py", f"--server.port={port}", "--server.headless=true"]
     command += [f"--server.baseUrlPath={base.strip('/')}"] if base else []
+    command += [f"--server.address={listens_to}"] if listens_to else []
     address = f"http://127.0.0.1:{port}{base}"
     with log.open("w") as output:
         process = subprocess.Popen(

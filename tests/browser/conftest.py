@@ -17,6 +17,8 @@ PATIENCE_MS = 90_000
 
 EVIDENCE = Path(__file__).parents[2] / "build" / "failed-tests"
 """Where the pictures of pages lie on which a test failed."""
+POLICY = "Content Security Policy"
+"""What a browser says of everything that the server's headers forbid."""
 RECURRENT = "untrained-rnn"
 
 
@@ -83,6 +85,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     page.on("pageerror", lambda error: thrown.append(str(error)))
+    page.on("console", lambda message: thrown.append(message.text) if POLICY in message.text else None)
     yield page
     exceptions = page.locator(FAULTS).all_inner_texts()
     context.close()

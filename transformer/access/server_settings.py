@@ -1,5 +1,6 @@
 """The settings of a server: every environment variable that the lab reads, in one list; and who its visitors are."""
 
+import ipaddress
 import os
 import re
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ PROXIES = "FORWARDED_ALLOW_IPS"
 _LOOPBACK = "127.0.0.1,::1"
 _HEADER = re.compile(r"header:([A-Za-z0-9-]{1,80})")
 _SHORTEST_TOKEN = 12
+
+
+_unset: Literal["none", "cookie"] = "none"
+"""How visitors are told apart where nothing is set."""
 
 
 class ServerSettingError(Exception):
@@ -35,7 +40,11 @@ class ServerSetting:
 
 SERVER_SETTINGS = (
     ServerSetting("ATTENTION_LAB_RUNS", "runs/ beside the library", "The folder of runs, uploads and all else kept."),
-    ServerSetting(IDENTITY, "none", "How visitors are told apart: none, cookie, header:NAME or oidc."),
+    ServerSetting(
+        IDENTITY,
+        "none on this machine alone, else cookie",
+        "How visitors are told apart: none, cookie, header:NAME or oidc.",
+    ),
     ServerSetting(TEACHERS, "nobody", "The ids or e-mail addresses of teachers, separated by commas."),
     ServerSetting(TEACHER_TOKEN, "no token", "With cookie: the secret of at least 12 characters that makes a teacher."),
     ServerSetting(PROXIES, _LOOPBACK, "With header:NAME: the addresses of the proxy whose header is believed."),
@@ -72,9 +81,20 @@ class Identity:
         return self.kind == "none"
 
 
+def serve_at(address: str | None) -> None:
+    """Makes a server for one person of one that nothing but its own machine can reach, and tells the visitors of any
+    other apart by their cookie, unless the setting says it. None, or an empty address, stands for all networks."""
+    global _unset
+    try:
+        is_own = address == "localhost" or ipaddress.ip_address(address or "").is_loopback
+    except ValueError:
+        is_own = False
+    _unset = "none" if is_own else "cookie"
+
+
 def identity() -> Identity:
     """Returns how visitors are told apart; ServerSettingError for a setting that says nothing known."""
-    text = os.environ.get(IDENTITY, "").strip() or "none"
+    text = os.environ.get(IDENTITY, "").strip() or _unset
     if found := _HEADER.fullmatch(text):
         return Identity("header", found[1].lower())
     match text:

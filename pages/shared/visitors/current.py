@@ -6,11 +6,12 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_r
 from pages.shared.visitors.recognition import HEADER, unsealed
 from transformer.access.known_people import LONGEST_ID, person_called
 from transformer.access.people import ME, NOBODY, Person, identify_by, operator
-from transformer.access.server_settings import identity
+from transformer.access.server_settings import identity, serve_at
 
 
 def recognise_visitors() -> None:
-    """Makes the library ask here for whom it works; harmless to repeat."""
+    """Makes the library ask here for whom it works, on a server of this address; harmless to repeat."""
+    serve_at(st.get_option("server.address"))
     identify_by(_current)
 
 

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPResponse
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -34,14 +36,15 @@ PATIENCE_S = 60.0
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Server]:
-    """A server that tells visitors apart by their cookie, with untrained models among its runs."""
+    """A server for a network, which tells visitors apart by their cookie, with untrained models among its runs."""
     runs = tmp_path_factory.mktemp("runs")
     save_untrained(runs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(IDENTITY, "cookie")
+        patch.delenv(IDENTITY, raising=False)
         patch.setenv(TEACHER_TOKEN, SECRET)
         patch.setenv("ATTENTION_LAB_RUNS", str(runs))
-        with running_app(runs, tmp_path_factory.mktemp("server") / "log.txt") as server:
+        log = tmp_path_factory.mktemp("server") / "log.txt"
+        with running_app(runs, log, listens_to="0.0.0.0") as server:
             yield server
 
 
@@ -205,8 +208,26 @@ def test_messages_sent_by_hand_do_to_a_run_what_their_sender_may(browser, ada: P
     assert [row["as"] for row in rows if row["did"] == "delete"] == ["owner"]
 
 
-def test_pages_say_that_they_belong_to_nobody_elses_frame(server: Server):
-    with urlopen(Request(server.url, headers={"Accept": "text/html"})) as answer:
-        assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
-        assert answer.headers["x-frame-options"] == "SAMEORIGIN"
-        assert answer.headers["x-content-type-options"] == "nosniff"
+@pytest.mark.parametrize("path", ["", "static/favicon.png", "app/static/mark.svg", "_stcore/health", "media/none.csv"])
+def test_every_answer_says_that_it_belongs_to_nobody_elses_frame_and_is_what_it_says(server: Server, path):
+    answer = ask(f"{server.url}/{path}")
+    assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-frame-options"] == "SAMEORIGIN"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    own = [cookie for cookie in answer.headers.get_all("set-cookie", []) if cookie.startswith(COOKIE)]
+    assert len(own) == 1 and "HttpOnly" in own[0] and "SameSite=Lax" in own[0]
+
+
+def test_metrics_answer_programs_of_the_machine_and_nobody_behind_a_proxy(server: Server):
+    address = f"{server.url}/_stcore/metrics"
+    assert ask(address).status == 200
+    assert {ask(address, {"X-Forwarded-For": sent}).status for sent in ("203.0.113.9", "127.0.0.1")} == {404}
+
+
+def ask(address: str, headers: Mapping[str, str] | None = None) -> HTTPResponse | HTTPError:
+    """The answer to a request for a page, whatever its status."""
+    try:
+        return urlopen(Request(address, headers={"Accept": "text/html"} | dict(headers or {})))
+    except HTTPError as error:
+        return error

@@ -6,6 +6,7 @@ from asgi_calls import called
 from pages.shared.secure_headers import SecureHeaders
 from pages.shared.visitors import current
 from pages.shared.visitors.recognition import COOKIE, HEADER, Recognise, request_person, sealed, signed_id, visitor_of
+from transformer.access import server_settings
 from transformer.access.known_people import become_teacher, person_called
 from transformer.access.people import ME, NOBODY
 from transformer.access.server_settings import (
@@ -46,6 +47,25 @@ def asked(**request):
 
 def test_a_server_for_one_takes_everybody_for_the_same_person():
     assert asked(headers=PAGE) == (ME, ["_streamlit_xsrf=1"])
+
+
+@pytest.mark.parametrize(
+    ("address", "alone"),
+    [
+        *(("127.0.0.1", True), ("127.0.0.53", True), ("::1", True), ("localhost", True)),
+        *(("0.0.0.0", False), ("::", False), ("192.168.0.7", False), ("lab.school.example", False)),
+        *((None, False), ("", False), ("unix:///run/lab.sock", False)),
+    ],
+)
+def test_a_server_for_its_own_machine_is_one_persons_and_any_other_tells_visitors_apart(monkeypatch, address, alone):
+    monkeypatch.setattr(current.st, "get_option", {"server.address": address}.get)
+    monkeypatch.setattr(server_settings, "_unset", server_settings._unset)
+    current.recognise_visitors()
+    assert identity().is_one_person == alone == (asked(headers=PAGE)[0] == ME)
+    assert identity().kind == ("none" if alone else "cookie")
+    for said in ("none", "oidc"):
+        monkeypatch.setenv(IDENTITY, said)
+        assert identity().kind == said, "the setting decides where it is there"
 
 
 def test_a_browser_keeps_the_id_that_it_got_in_a_cookie_that_scripts_cannot_read(monkeypatch):
