@@ -6,11 +6,9 @@ import streamlit as st
 
 from pages.playground.choices import PAGE
 from transformer.access.ownership import may_change
-from transformer.access.people import acting
 from transformer.checkpoints.settings import CheckpointError
 from transformer.data.corpora import CorpusError
 from transformer.runs import run_folder
-from transformer.runs.limits.quota import check_quota
 from transformer.runs.run_folder import Run
 from transformer.runs.status import RunError
 
@@ -85,7 +83,6 @@ def _begin() -> None:
     _abandon()
     knobs = PAGE.now
     model, train, corpus = knobs.plan.configs()
-    check_quota(acting().id)
     run_id = run_folder.create_run(model, train, corpus, pinned=(knobs.string,))
     PAGE.change(run=run_id)
     run_folder.start(run_id)

@@ -11,13 +11,11 @@ from pages.training.corpora import is_upload
 from pages.training.plan_fields import LABELS, OWN, SIZES
 from pages.training.plan_text import written
 from pages.training.plans import Plan
-from transformer.access.people import acting
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, list_checkpoints, read_settings
 from transformer.config import AnyModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
 from transformer.runs import run_folder
-from transformer.runs.limits.quota import check_quota
 from transformer.runs.status import RunError
 from transformer.runs.status import run_folder as folder_of
 from transformer.text.tokenizer import Tokenizer, TokenizerError
@@ -112,7 +110,6 @@ def start(plan: Plan) -> str:
     """Starts a run on this plan and returns its id. Raises one of EXPECTED."""
     model, train, corpus = plan.configs()
     pinned = sentences_of(plan)
-    check_quota(acting().id)
     estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work()), train)
     measuring.cancel()
     run_id = run_folder.create_run(model, train, corpus, pinned=pinned, start_from=plan.start_from or None)

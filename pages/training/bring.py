@@ -4,11 +4,16 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from pages.shared import wording
+from pages.shared.context import sentence
 from pages.shared.url.url_state import Problem
 from pages.training import corpora
+from transformer.access.people import acting
 from transformer.access.server_settings import identity
 from transformer.data.unpacking import CorpusError
-from transformer.data.uploads import save_uploads
+from transformer.data.uploads import delete_upload, list_uploads, save_uploads
+from transformer.runs.limits.quota import check_quota
+from transformer.runs.status import RunError
 
 PLACE = "upload"
 """The place of a problem with a file."""
@@ -31,6 +36,18 @@ def bring_corpus(key: str, take: Callable[[str], None], tell: Callable[[Problem]
             key=_uploader(key),
             on_change=lambda: _bring(key, take, tell),
         )
+        for upload in list_uploads():
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.markdown(f"{wording.plain(upload.name)}, {upload.n_bytes / 1e6:,.2g} MB", width="stretch")
+                named = f"{key}-remove-{upload.key}"
+                st.button("Remove", key=named, type="tertiary", on_click=_remove, args=(upload.key, tell))
+
+
+def _remove(upload: str, tell: Callable[[Problem], None]) -> None:
+    try:
+        delete_upload(upload)
+    except CorpusError as error:
+        tell(Problem(PLACE, sentence(str(error))))
 
 
 def _uploader(key: str) -> str:
@@ -43,9 +60,10 @@ def _bring(key: str, take: Callable[[str], None], tell: Callable[[Problem], None
     if not files:
         return
     try:
+        check_quota(acting().id, adding=sum(file.size for file in files))
         path = save_uploads([(file.name, file.getvalue()) for file in files])
-    except CorpusError as error:
-        tell(Problem(PLACE, f"{str(error).rstrip('.')}."))
+    except (CorpusError, RunError) as error:
+        tell(Problem(PLACE, sentence(str(error))))
     else:
         take(corpora.of_path(path))
     st.session_state[key] = st.session_state.get(key, 0) + 1

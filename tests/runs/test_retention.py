@@ -5,21 +5,27 @@ import os
 import subprocess
 import time
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
-from tiny_runs import create
+from tiny_runs import MODEL, create, settings
 
 from transformer.access.people import Person, acting_as
+from transformer.access.server_settings import IDENTITY
+from transformer.config import CorpusConfig
 from transformer.data.unpacking import CorpusError
-from transformer.data.uploads import save_upload
+from transformer.data.uploads import delete_upload, list_uploads, save_upload
 from transformer.files import runs_folder
 from transformer.runs import run_folder
+from transformer.runs.archive import load_archive
 from transformer.runs.labels import about, keep, set_note
 from transformer.runs.limits import quota
 from transformer.runs.limits.retention import WARNING_S, announced, clear_old
+from transformer.runs.queue import cancel
 from transformer.runs.sharing import pin
 from transformer.runs.status import RunError, Status, read_status, run_ids, write_status
+from transformer.runs.sweeps import Base, create_sweep
 
 pytestmark = pytest.mark.usefixtures("room")
 
@@ -131,6 +137,49 @@ def test_only_so_many_runs_of_a_visitor_wait(monkeypatch):
         write_status(runs_folder() / run_id, Status(state="queued", phase="waiting"))
     with acting_as(ADA), pytest.raises(RunError, match="2 of your runs wait already, and a visitor may have 2"):
         run_folder.start(mine[2])
+
+
+def test_where_visitors_are_told_apart_a_queue_of_one_is_bounded_without_a_setting(monkeypatch):
+    """And what is refused leaves nothing behind that would fill the disk."""
+    monkeypatch.setenv(IDENTITY, "cookie")
+    with acting_as(ADA):
+        for i in range(quota.MOST_WAITING):
+            write_status(runs_folder() / create(name=f"r{i}"), Status(state="queued", phase="waiting"))
+        for _ in range(3):
+            with pytest.raises(RunError, match="24 of your runs wait already, and a visitor may have 24 in the queue"):
+                create(name="more")
+        base = Base(model=MODEL, train=settings(), corpus=CorpusConfig(name="reverse"))
+        cancel("r0", "stopped")
+        with pytest.raises(RunError, match="23 of your runs wait already, and this adds 2, and a visitor may have 24"):
+            create_sweep(base, "n_heads", ["1", "2"])
+    assert len(run_ids(runs_folder())) == quota.MOST_WAITING
+    with acting_as(BOB):
+        create(name="bobs")
+    monkeypatch.setenv(IDENTITY, "none")
+    with acting_as(ADA):
+        create(name="more")
+
+
+def test_who_has_used_up_their_quota_makes_no_run_and_loads_no_archive(monkeypatch, tmp_path):
+    with acting_as(ADA):
+        save_upload("mine.tsv", PAIRS)
+        monkeypatch.setenv(quota.DISK, "0.001")
+        with pytest.raises(RunError, match="your runs and files take"):
+            create(name="more")
+        monkeypatch.setenv(quota.DISK, "0.5")
+        with pytest.raises(RunError, match=r"this file has 0\.6 MB, your runs and files take"):
+            load_archive(BytesIO(bytes(600_000)))
+    assert run_ids(runs_folder()) == []
+
+
+def test_a_file_is_removed_by_who_brought_it_and_by_nobody_else():
+    with acting_as(ADA):
+        path = save_upload("mine.tsv", PAIRS)
+    with acting_as(BOB), pytest.raises(CorpusError, match="is not here"):
+        delete_upload(path.parent.name)
+    with acting_as(ADA):
+        delete_upload(path.parent.name)
+        assert list_uploads() == () and not path.parent.exists() and quota.used_bytes("ada") == 0
 
 
 def test_nothing_new_begins_on_a_disk_that_is_almost_full(monkeypatch):

@@ -51,7 +51,11 @@ SERVER_SETTINGS = (
     ServerSetting("ATTENTION_LAB_MAX_RUNS", "one for each CPU", "The number of runs that train at once."),
     ServerSetting("ATTENTION_LAB_QUOTA_MB", "no limit", "Megabytes of runs and uploads that a visitor may keep."),
     ServerSetting("ATTENTION_LAB_QUOTA_MINUTES", "no limit", "Minutes that a visitor may train in 24 hours."),
-    ServerSetting("ATTENTION_LAB_MAX_WAITING", "no limit", "Runs that a visitor may have in the queue at a time."),
+    ServerSetting(
+        "ATTENTION_LAB_MAX_WAITING",
+        "24 where visitors are told apart",
+        "Runs that a visitor may have in the queue at a time.",
+    ),
     ServerSetting("ATTENTION_LAB_KEEP_DAYS", "for ever", "Days after its last training for which a run is kept."),
     ServerSetting("ATTENTION_LAB_STORE_MB", "no limit", "Megabytes of all runs and uploads; the oldest go first."),
     ServerSetting("ATTENTION_LAB_METRICS_PORT", "no metrics", "Local port that serves metrics for Prometheus."),

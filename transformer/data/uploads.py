@@ -6,6 +6,7 @@ to who brought it: nobody else is offered it, or reaches it by its key. Not here
 
 import hashlib
 import re
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -96,6 +97,15 @@ def find_upload(key: str) -> Upload:
     if not files:
         raise CorpusError("the file that this link names is not here: bring it again")
     return _upload(files[0])
+
+
+def delete_upload(key: str) -> None:
+    """Removes a stored file; runs that learn from it have a copy. CorpusError as `find_upload`, and where it stays."""
+    path = find_upload(key).path
+    try:
+        shutil.rmtree(path.parent)
+    except OSError as error:
+        raise CorpusError(f"{path.name} cannot be removed: {error.strerror or error}") from error
 
 
 def safe_name(name: str) -> str:

@@ -7,6 +7,7 @@ come from anywhere, so that nothing in it is believed: see untrusted_zip.py for 
 
 import hashlib
 import json
+import os
 import shutil
 import time
 import zipfile
@@ -156,7 +157,8 @@ def load_archive(file: BytesIO | BufferedReader, *, inside: str = "") -> str:
     version or not to be trusted; nothing is left behind then.
     """
     owner = acting().id
-    check_quota(owner)
+    check_quota(owner, adding=file.seek(0, os.SEEK_END))
+    file.seek(0)
     try:
         return _load(model_members(file, inside), owner)
     except (ArchiveError, CheckpointError, ValueError, RecursionError) as error:

@@ -63,9 +63,7 @@ def max_runs() -> int:
 def enqueue(run_id: str) -> None:
     """Puts a run at the end of its owner's queue. RunError for one that is at work, waits or has finished."""
     owner = read_ticket(own_folder(run_id)).owner or acting().id
-    check_quota(owner)
-    if refusal := disk_refusal():
-        raise RunError(refusal)
+    check_room(owner)
     with holding(runs_folder() / _LOCK):
         folder, now = own_folder(run_id), status(run_id)
         check_startable(run_id, now)
@@ -74,6 +72,15 @@ def enqueue(run_id: str) -> None:
         waits = Status(state="queued", phase=WAITING, heartbeat=time.time(), step=now.step, elapsed_s=now.elapsed_s)
         write_status(folder, waits)
     audit.record("start" if now.step == 0 else "resume", folder)
+
+
+def check_room(owner: str, *, runs: int = 1) -> None:
+    """RunError where this owner may not add so many runs: a quota is used up, too many wait, or the disk is full."""
+    check_quota(owner)
+    if refusal := disk_refusal():
+        raise RunError(refusal)
+    if PLACE not in os.environ:  # an experiment's own runs have its place in the queue
+        check_waiting(owner, _waiting_of(owner), adding=runs)
 
 
 def cancel(run_id: str, state: State) -> bool:
@@ -111,8 +118,7 @@ def place_at_work(while_waiting: Callable[[], object]) -> Iterator[tuple[dict[st
     it. RunError where the quota of whom the code runs for is used up.
     """
     owner = acting().id
-    check_quota(owner)
-    check_waiting(owner, _waiting_of(owner))
+    check_room(owner)
     try:
         with asked_place(owner) as (path, handle):
             start_waiting()

@@ -34,7 +34,7 @@ from transformer.data.corpus_cache import prepared
 from transformer.data.corpus_snapshot import keep_corpus
 from transformer.files import last_of, new_folder, runs_folder, write_json
 from transformer.runs.limits.quota import settle, write_ticket
-from transformer.runs.queue import cancel, enqueue, place, start_waiting
+from transformer.runs.queue import cancel, check_room, enqueue, place, start_waiting
 from transformer.runs.status import (
     LOCK_FILE,
     REQUEST_FILE,
@@ -90,8 +90,10 @@ def create_run(
     A file to learn from is copied into the run's folder. `pinned` sentences are translated at each evaluation; None
     takes the corpus's first examples. `credit` says in the card whom the sentences come from. `start_from` names the
     run or shipped model whose weights it begins with. It belongs to whom the code runs for. Raises RunError,
-    CorpusError, TokenizerError or ValueError for what cannot work; nothing is left behind then.
+    CorpusError, TokenizerError or ValueError for what cannot work, and where the quota is used up; nothing is left
+    behind then.
     """
+    check_room(acting().id)
     begin = start_of(start_from) if isinstance(start_from, str) else start_from
     loaded, tokenizer = prepared(corpus)
     model = replace(model, vocab_size=tokenizer.vocab_size)

@@ -11,9 +11,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
+from transformer.access.people import acting
 from transformer.config import FAMILIES, AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.files import read_json, runs_folder, write_json
 from transformer.runs import run_folder
+from transformer.runs.queue import check_room
 from transformer.runs.run_folder import Run
 from transformer.runs.status import RunError, own_folder, status
 from transformer.runs.warm_start import Start
@@ -126,6 +128,7 @@ def create_sweep(base: Base, setting: str, texts: Sequence[str], *, command: str
     values = values_of(setting, texts, base)
     short = setting.partition(".")[2]
     stem = Path(base.corpus.name).stem
+    check_room(acting().id, runs=len(values))
     sweep = _free_id(f"{stem}-{short}")
     made: list[str] = []
     try:

@@ -13,7 +13,9 @@ from page_train import field, fill, opened, pairs, press_train, shows, train_but
 from pages.shared.wording import plain
 from pages.training import bring
 from transformer.data.corpus_snapshot import load_own
+from transformer.data.uploads import list_uploads
 from transformer.runs import run_folder
+from transformer.runs.limits.quota import DISK
 from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("room", "measurements")
@@ -165,3 +167,15 @@ def test_pairs_that_are_too_long_are_counted_beside_the_limit():
     at = open_page("train", max_length="6")
     assert "will be skipped" in texts(opened(at))
     assert "No pair fits into 1 tokens" in texts(open_page("train", max_length="1", sentence=""))
+
+
+def test_a_file_beyond_the_quota_is_refused_where_it_is_brought_and_a_removed_one_makes_room(room, monkeypatch):
+    monkeypatch.setenv(DISK, "0.02")
+    at = upload(open_page("train"), "mine.tsv", pairs(300))
+    at = upload(at, "more.tsv", pairs(301))
+    assert plain("a visitor may use 0.02 MB: delete a run or a file first") in texts(at)
+    assert [found.name for found in list_uploads()] == ["mine.tsv"]
+    at = checked(next(button for button in at.button if button.label == "Remove").click().run())
+    assert list_uploads() == () and plain("is not here: bring it again") in texts(at)
+    at = upload(at, "more.tsv", pairs(301))
+    assert [found.name for found in list_uploads()] == ["more.tsv"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from transformer.access.classroom import quota_of
 from transformer.access.ownership import TICKET_FILE, UPLOADS, owner_of, upload_owners
+from transformer.access.server_settings import identity
 from transformer.files import append_rows, read_json, read_rows, runs_folder, write_json
 from transformer.runs.status import RunError, read_status, run_ids
 
@@ -21,6 +22,8 @@ KEEP_DAYS, STORE = "ATTENTION_LAB_KEEP_DAYS", "ATTENTION_LAB_STORE_MB"
 """Days after its last training for which a run is kept, and megabytes of all runs and uploads (retention.py)."""
 MAX_WAITING = "ATTENTION_LAB_MAX_WAITING"
 """Runs that a visitor may have in the queue at a time."""
+MOST_WAITING = 24
+"""The same where nothing is set and visitors are told apart: a whole sweep."""
 DAY_S = 24 * 3600.0
 _LEDGER = ".spent.jsonl"
 
@@ -61,18 +64,22 @@ def settle(folder: Path) -> None:
         append_rows(folder.parent / _LEDGER, [{"owner": ticket.owner, "time": time.time(), "seconds": spent}])
 
 
-def check_quota(owner: str) -> None:
-    """RunError with both numbers and the way out where this owner has used up what is allowed."""
-    if refusal := over_quota(owner):
+def check_quota(owner: str, *, adding: int = 0) -> None:
+    """RunError with both numbers and the way out where this owner has used up what is allowed, or would with a file of
+    so many bytes more."""
+    if refusal := over_quota(owner, adding=adding):
         raise RunError(refusal)
 
 
-def check_waiting(owner: str, waiting: int) -> None:
-    """RunError where this owner, who has so many runs in the queue, may not add one."""
+def check_waiting(owner: str, waiting: int, *, adding: int = 1) -> None:
+    """RunError where this owner, who has so many runs in the queue, may not add so many."""
     most = number_setting(MAX_WAITING)
-    if owner and most is not None and waiting >= most:
+    if most is None and not identity().is_one_person:
+        most = MOST_WAITING
+    if owner and most is not None and waiting + adding > most:
+        these = "" if adding == 1 else f", and this adds {adding}"
         raise RunError(
-            f"{waiting} of your runs wait already, and a visitor may have {most:,g} in the queue: go on later"
+            f"{waiting} of your runs wait already{these}, and a visitor may have {most:,g} in the queue: go on later"
         )
 
 
@@ -82,16 +89,18 @@ def check_limits() -> None:
         number_setting(name)
 
 
-def over_quota(owner: str) -> str:
-    """The sentence for an owner who has used up what is allowed; empty where there is room, or no limit."""
+def over_quota(owner: str, *, adding: int = 0) -> str:
+    """The sentence for an owner who has used up what is allowed, or would with a file of so many bytes more; empty
+    where there is room, or no limit."""
     if not owner:
         return ""
     megabytes, minutes = megabytes_for(owner), quota_of(owner).minutes
     minutes = number_setting(MINUTES) if minutes is None else minutes
-    if megabytes is not None and (used := used_bytes(owner) / 1e6) >= megabytes:
+    if megabytes is not None and ((used := used_bytes(owner) / 1e6) >= megabytes or used + adding / 1e6 > megabytes):
+        this = f"this file has {adding / 1e6:,.3g} MB, " if adding else ""
         return (
-            f"your runs and files take {used:,.3g} MB on disk, and a visitor may use {megabytes:,g} MB: "
-            "delete a run first"
+            f"{this}your runs and files take {used:,.3g} MB on disk, and a visitor may use {megabytes:,g} MB: "
+            "delete a run or a file first"
         )
     if minutes is not None and (spent := spent_s(owner) / 60) >= minutes:
         return (
