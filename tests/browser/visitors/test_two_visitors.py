@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPResponse
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
@@ -22,6 +23,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from pages.shared.exhibit import EXPORT
 from pages.shared.visitors.recognition import COOKIE, HEADER
+from transformer.access.ownership import token_of
 from transformer.access.people import Person, acting_as
 from transformer.access.server_settings import IDENTITY, TEACHER_TOKEN
 from transformer.files import write_json
@@ -180,6 +182,11 @@ def converse(server: Server, cookie: str, messages: list[BackMsg]) -> list[Forwa
         return thread.submit(asyncio.run, conversation(server, cookie, messages)).result()
 
 
+def content_of(folder: Path) -> dict[Path, bytes]:
+    """All that a run's folder holds."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def buttons_in(said: list[ForwardMsg]) -> dict[str, str]:
     """The ids of all buttons that were drawn, by label."""
     drawn = (message.delta.new_element.button for message in said if message.HasField("delta"))
@@ -192,6 +199,17 @@ def test_messages_sent_by_hand_do_to_a_run_what_their_sender_may(browser, ada: P
     cookie = cookie_of(ada)
     opened = converse(server, cookie, [rerun(query)])
     delete = buttons_in(opened)["Delete"]
+    everything = rerun(query, *buttons_in(opened).values())
+    with acting_as(Person(id=cookie.split(".")[0])):
+        share(folder.name)
+    before = content_of(folder)
+    with visitor(browser) as guest:
+        guest.goto(server.link("runs", run=folder.name, show=folder.name, share=token_of(folder)))
+        expect(guest.get_by_text("Shared with you: you can look at it.")).to_be_visible()
+        said = converse(server, cookie_of(guest), [rerun(query), everything])
+        assert NOTE.encode() not in b"".join(message.SerializeToString() for message in said)
+        assert not buttons_in(said).keys() & {"Delete", "Rename", "Note", "Repeat with another seed", "Resume"}
+    assert content_of(folder) == before and len(list(server.runs.glob("[!.]*"))) == 2, "nothing done, nothing repeated"
     press = rerun(query, delete)
     confirm = buttons_in(converse(server, cookie, [rerun(query), press]))["Delete for good"]
     again = rerun(query, confirm)

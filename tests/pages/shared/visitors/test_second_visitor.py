@@ -3,12 +3,14 @@
 import os
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
 from asgi_calls import called
 from page_models import REVERSE, checked, open_page, save_untrained, texts
 
+from pages.paper_lab import running
 from pages.shared.serving.middleware import DecodeAhead
 from pages.shared.visitors import current
 from pages.shared.visitors.recognition import COOKIE, Recognise, signed_id
@@ -124,6 +126,15 @@ def test_her_buttons_pressed_by_another_visitors_message_change_and_give_nothing
     assert set(hers.parent.glob("[!.]*")) == runs, "nothing was repeated"
     missing = {"Pause", "Stop", "Resume", "Save name", "Save note", "Delete for good", *ONLY_HERS} - pressed
     assert missing <= {"Start", "Continue with other settings", f"Download {REVERSE}.zip"}, missing
+
+
+def test_who_stops_an_experiment_stops_their_own(monkeypatch):
+    stopped = []
+    monkeypatch.setattr(running, "works", lambda: SimpleNamespace(cancel=stopped.append))
+    for person in (ADA, BOB):
+        with acting_as(Person(id=person)):
+            running._stop(SimpleNamespace(name="heads"), SimpleNamespace(name="quick"))
+    assert stopped == [(ADA, "heads", "quick"), (BOB, "heads", "quick")]
 
 
 def test_a_link_that_asks_for_more_than_a_look_says_why_not(hers, monkeypatch):
