@@ -19,6 +19,7 @@ from transformer.decoding.laid_out import LaidOut, States, keys_and_values, laid
 from transformer.decoding.plain_encoder import encode
 from transformer.decoding.plain_parts import Part, places, plan_of
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.layers import is_autocast
 from transformer.model.masks import AttentionMask, key_mask
 from transformer.model.positions import AlibiPositions, RotaryPositions
 from transformer.model.taps import Tap
@@ -30,7 +31,7 @@ def serves(model: Transformer) -> bool:
     autocast's precision."""
     scores = [module.score for module in model.modules() if isinstance(module, MultiHeadAttention)]
     device = model.projection.weight.device.type
-    return all(score.is_dot_product for score in scores) and not torch.is_autocast_enabled(device)
+    return all(score.is_dot_product for score in scores) and not is_autocast(device)
 
 
 class PlainSteps:
