@@ -7,7 +7,8 @@ TFLOP/s are those of the matrix products of a step, attention's among them: 2 m 
 forward and backward, as torch's FlopCounterMode counts a step on the meta device. The peak is a 8192 x 8192 x 8192
 product in bfloat16, measured in the same run. Then: where a step's time on the device goes.
 
-Decoding: random weights in float32, no end before --length, against Marian's `generate` (transformers) of those sizes.
+Decoding: random weights in float32, no end before --length, against Marian's `generate` (transformers) of those sizes;
+"plain" launches each kernel by itself, "ours" replays a captured step where the library does (captured_steps.py).
 Without a CUDA device nothing is measured; --smoke tries everything on the CPU, in the smallest sizes.
 """
 
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -47,6 +49,7 @@ WIDTHS = (24, 32, 40, 64)
 """Tokens of the longest sentence of a batch."""
 SETTINGS = tuple((batch, beam) for beam in (1, 4) for batch in (1, 32, 128))
 SOURCE_TOKENS = 25
+COLUMNS = ("plain ms", "ours ms", "ms a token", "tokens/s", "plain/ours", "Marian ms", "Marian/ours")
 DATASHEET_TFLOPS = 989.0
 """The vendor's dense bfloat16 rate of an H100 or H200 (SXM)."""
 KINDS = {
@@ -71,6 +74,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--steps", type=int, default=10, help="steps a round")
     parser.add_argument("--length", type=int, default=50, help="tokens that decoding writes")
     parser.add_argument("--product", type=int, default=8_192, help="side of the square matrices of the peak")
+    parser.add_argument("--plain", action="store_true", help="capture no step of decoding")
     parser.add_argument("--eager-only", action="store_true", help="compile nothing")
     smoke = dict(
         preset="tiny", vocabulary=64, batch_tokens=64, rounds=1, steps=1, length=3, product=64, eager_only=True
@@ -220,10 +224,15 @@ def median_seconds(
     steps = -(-options.steps // n_batches) * n_batches
     for name, step in contenders.items():
         start = time.perf_counter()
-        for _ in range(3 * n_batches if not options.smoke else 1):
+        for _ in range(1 if options.smoke else 3 * n_batches):
             step()
         synchronize(device)
-        print(f"  warm-up of {name}: {time.perf_counter() - start:.1f} s", flush=True)
+        warm = time.perf_counter()
+        for _ in range(n_batches):
+            step()
+        synchronize(device)
+        each = (time.perf_counter() - warm) / n_batches
+        print(f"  warm-up of {name}: {warm - start:.1f} s, then {1e3 * each:.2f} ms a step", flush=True)
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(options.rounds):
         for name, step in contenders.items():
@@ -271,31 +280,44 @@ def decode(config: ModelConfig, device: torch.device, options: argparse.Namespac
     torch.manual_seed(0)
     model = Transformer(config).to(device).eval().requires_grad_(False)
     peer = marian(config, device)
-    print(f"decoding {options.length} tokens of {SOURCE_TOKENS}, float32, median of {options.rounds}")
-    print(
-        f"{'batch':>5} {'beam':>4} {'ours ms':>10} {'ms a token':>11} {'tokens/s':>10} {'Marian ms':>10} {'ours/it':>8}"
-    )
-    for batch, beam in SETTINGS if not options.smoke else SETTINGS[:1]:
+    print(f"decoding {options.length} tokens of {SOURCE_TOKENS}, float32, median of {min(options.rounds, 5)}")
+    print(f"{'batch':>5} {'beam':>4}" + "".join(f"{name:>12}" for name in COLUMNS), flush=True)
+    for batch, beam in SETTINGS[:1] if options.smoke else SETTINGS:
         source = torch.randint(4, config.vocab_size, (batch, SOURCE_TOKENS), device=device)
-        runs = {"ours": our_search(model, source, beam, options.length)}
+        runs = {"plain": plainly(our_search(model, source, beam, options.length))}
+        if not options.plain:
+            runs["ours"] = our_search(model, source, beam, options.length)
         if peer is not None:
             runs["Marian"] = marian_search(peer, source, beam, options.length)
-        times: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(1 + min(options.rounds, 5)):
-            for name, run in runs.items():
-                synchronize(device)
-                start = time.perf_counter()
-                run()
-                synchronize(device)
-                times[name].append(time.perf_counter() - start)
-        median = {name: statistics.median(several[1:]) for name, several in times.items()}
-        ours, theirs = median["ours"], median.get("Marian")
-        print(
-            f"{batch:5} {beam:4} {1e3 * ours:10.1f} {1e3 * ours / options.length:11.2f} "
-            f"{batch * options.length / ours:10,.0f} "
-            + (f"{1e3 * theirs:10.1f} {theirs / ours:8.2f}" if theirs else f"{'-':>10} {'-':>8}"),
-            flush=True,
-        )
+        times = median_times(runs, device, min(options.rounds, 5))
+        plain, ours, theirs = times["plain"], times.get("ours", times["plain"]), times.get("Marian")
+        cells = [f"{1e3 * plain:.1f}", f"{1e3 * ours:.1f}", f"{1e3 * ours / options.length:.2f}"]
+        cells += [f"{batch * options.length / ours:,.0f}", f"{plain / ours:.2f}"]
+        cells += [f"{1e3 * theirs:.1f}", f"{theirs / ours:.2f}"] if theirs else ["-", "-"]
+        print(f"{batch:5} {beam:4}" + "".join(cell.rjust(12) for cell in cells), flush=True)
+
+
+def median_times(runs: dict[str, Callable[[], object]], device: torch.device, rounds: int) -> dict[str, float]:
+    """Seconds of each run, the median of alternating rounds after one that warms up."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(1 + rounds):
+        for name, run in runs.items():
+            synchronize(device)
+            start = time.perf_counter()
+            run()
+            synchronize(device)
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(several[1:]) for name, several in times.items()}
+
+
+def plainly(search: Callable[[], object]) -> Callable[[], object]:
+    """The search with no step captured."""
+
+    def run() -> object:
+        with patch("transformer.decoding.greedy.captures", lambda *_: False):
+            return search()
+
+    return run
 
 
 def our_search(model: Transformer, source: Tensor, beam: int, length: int) -> Callable[[], object]:

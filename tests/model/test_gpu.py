@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from transformer.config import Precision
 from transformer.data.batches import BatchStream
 from transformer.decoding.beam import beam_search
-from transformer.decoding.greedy import greedy, translate_ids
+from transformer.decoding.greedy import NextToken, greedy, translate_ids
 from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import load
 from transformer.model.attention import explicit_attention, fused_attention
@@ -158,6 +158,45 @@ def test_a_beam_search_finds_what_it_finds_on_the_cpu(cache):
         return [[(hypothesis.ids, hypothesis.ended) for hypothesis in several] for several in last.finished]
 
     assert results(CPU) == results(GPU)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-11)], ids=str)
+def test_captured_steps_give_what_plain_ones_do(monkeypatch, within, dtype, tolerance, size):
+    model, (source, _) = half_trained_model(dtype).to(GPU), reversals(16)
+    results = []
+    for is_captured in (True, False):
+        if not is_captured:
+            monkeypatch.setattr("transformer.decoding.greedy.captures", lambda *_: False)
+        if size == 1:
+            results.append([step.row_log_probs for step in greedy(model, source.to(GPU), max_length=12)])
+        else:
+            steps = beam_search(model, source.to(GPU), size=size, max_length=12)
+            results.append([step.row_log_probs for step in steps])
+    assert len(results[0]) == len(results[1]) > 4
+    for captured, plain in zip(*results, strict=True):
+        within(captured, plain, tolerance)
+
+
+def test_a_step_of_a_search_is_captured_once_and_replayed():
+    model, (source, real) = random_model().to(GPU), (given.to(GPU) for given in hidden_sources())
+    search = NextToken(model, source, real, max_length=8, tap=None, record=None, cache=True)
+    chosen, graphs = source.new_full((3,), 1), []
+    for _ in range(8):
+        search.logits(chosen)
+        graphs.append(search._steps._graph)
+    assert graphs[:3] == [None] * 3 and isinstance(graphs[3], torch.cuda.CUDAGraph)
+    assert all(graph is graphs[3] for graph in graphs[3:])
+
+
+def test_a_model_that_is_changed_between_two_searches_writes_something_else():
+    model, (source, _) = half_trained_model(torch.float64).to(GPU), reversals(4)
+    first, again = (translate_ids(model, source.to(GPU), max_length=12) for _ in range(2))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.neg_()
+    changed = translate_ids(model, source.to(GPU), max_length=12)
+    assert first == again != changed == translate_ids(model.cpu(), source, max_length=12)
 
 
 @torch.no_grad()
