@@ -111,11 +111,17 @@ def decoder_states(model: Seq2Seq) -> States:
 
 
 def summed_loss(
-    model: Seq2Seq, batch: Batch, device: torch.device, smoothing: float = 0.0, *, states: States | None = None
+    model: Seq2Seq,
+    batch: Batch,
+    device: torch.device,
+    smoothing: float = 0.0,
+    *,
+    states: States | None = None,
+    compiled: bool = False,
 ) -> Float[Tensor, ""]:
     """The cross-entropy of a batch in nats, summed over its real target tokens.
 
-    `states` is a compiled `decoder_states(model)`, where there is one.
+    `states` is a compiled `decoder_states(model)`, where there is one; with `compiled` so is what follows on a GPU.
     """
     # Real positions are found on the CPU, where the batch is made: on a GPU finding them would wait for the device.
     wanted = batch.target_mask.flatten().nonzero()[:, 0]
@@ -126,4 +132,4 @@ def summed_loss(
     )
     if model.projection.bias is not None:  # of imported models
         return smoothed_cross_entropy(model.project(found), targets, smoothing)
-    return projected_cross_entropy(found, model.projection.weight, targets, smoothing, compiled=states is not None)
+    return projected_cross_entropy(found, model.projection.weight, targets, smoothing, compiled=compiled)
