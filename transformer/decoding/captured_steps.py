@@ -21,8 +21,9 @@ from transformer.model.transformer import Transformer
 
 FIRST_STEPS = 3
 """Steps before the capture: the libraries set themselves up in them, and short outputs need no graph."""
-MAX_PLACES = 2**15
-"""Rows times places up to which launches are most of the work, so that hidden places cost nothing."""
+MAX_PLACES = 2**14
+"""Rows times places up to which launches are most of the work, so that hidden places cost little: at 6,600 a captured
+step is 1.4 times as fast as a plain one, at 26,600 slower (BENCHMARKS.md, "On a GPU")."""
 
 
 def captures(model: Transformer, rows: int, capacity: int) -> bool:
