@@ -8,7 +8,6 @@ at d_model 512: which part of the machine's matrix-product speed a step reaches.
 """
 
 import argparse
-import math
 import os
 import sys
 import time
@@ -25,14 +24,13 @@ import torch
 from arguments import read_options
 from marian_sizes import marian_config
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
+from torch_peer import TorchPeer, loss_of
 from transformers import MarianMTModel
 
 from transformer.config import PRESETS, CorpusConfig, ModelConfig, Precision, TrainConfig
 from transformer.data.batches import Batch, BatchStream
 from transformer.data.corpora import corpus_tokenizer, load_corpus
-from transformer.model.positions import sinusoidal_table
 from transformer.model.transformer import Transformer
 from transformer.training.devices import autocast
 from transformer.training.evaluation import summed_loss
@@ -66,7 +64,7 @@ def _race(preset: str, vocabulary: int, options: argparse.Namespace) -> None:
     batches, own = _batches(options.steps, options.batch_tokens)
     config = replace(PRESETS[preset], vocab_size=vocabulary or own)
     torch.manual_seed(0)
-    ours, theirs, marian = Transformer(config), _TorchPeer(config), _marian(config)
+    ours, theirs, marian = Transformer(config), TorchPeer(config), _marian(config)
     losses: dict[str, tuple[nn.Module, Loss]] = {
         "ours": (ours, lambda batch: summed_loss(ours, batch, CPU, CONFIG.label_smoothing)),
         "torch.nn": (theirs, theirs.loss),
@@ -116,43 +114,6 @@ def _batches(count: int, batch_tokens: int) -> tuple[list[Batch], int]:
     return [batch for batch, _ in islice(stream, count)], tokenizer.vocab_size
 
 
-class _TorchPeer(nn.Module):
-    """torch.nn.Transformer as its users write it: tied embeddings, sinusoids, masks, logits at every position."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.core = nn.Transformer(
-            config.d_model,
-            config.n_heads,
-            config.n_encoder_layers,
-            config.n_decoder_layers,
-            config.d_ff,
-            config.dropout,
-            batch_first=True,
-        )
-        self.core.encoder.norm = self.core.decoder.norm = None
-        self.tokens = nn.Embedding(config.vocab_size, config.d_model)
-        nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
-        self.dropout = nn.Dropout(config.embedding_dropout)
-        self.register_buffer("positions", sinusoidal_table(config.max_length, config.d_model).float())
-
-    def embed(self, ids: Tensor) -> Tensor:
-        x = self.tokens(ids) * math.sqrt(self.tokens.embedding_dim)
-        return self.dropout(x + self.positions[: ids.size(1)])
-
-    def loss(self, batch: Batch) -> Tensor:
-        length = batch.target_in.size(1)
-        states = self.core(
-            self.embed(batch.source),
-            self.embed(batch.target_in),
-            tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),
-            src_key_padding_mask=~batch.source_mask,
-            tgt_key_padding_mask=~batch.target_mask,
-            memory_key_padding_mask=~batch.source_mask,
-        )
-        return _loss_of(F.linear(states, self.tokens.weight), batch)
-
-
 def _marian(config: ModelConfig) -> MarianMTModel:
     return MarianMTModel(
         marian_config(config, activation_function="relu", dropout=config.dropout, attn_implementation="sdpa")
@@ -167,14 +128,7 @@ def _marian_loss(model: MarianMTModel, batch: Batch) -> Tensor:
         decoder_attention_mask=batch.target_mask.long(),
         use_cache=False,
     ).logits
-    return _loss_of(logits, batch)
-
-
-def _loss_of(logits: Tensor, batch: Batch) -> Tensor:
-    labels = batch.target_out.masked_fill(~batch.target_mask, -100)
-    return F.cross_entropy(
-        logits.float().flatten(0, 1), labels.flatten(), label_smoothing=CONFIG.label_smoothing, reduction="sum"
-    )
+    return loss_of(logits, batch)
 
 
 def _fraction(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from random_models import DECODER_BUILDS, half_trained_model, hidden_sources, ra
 
 from transformer.decoding.beam import beam_search
 from transformer.decoding.cached_steps import StepDecoder
+from transformer.decoding.captured_steps import CapturedSteps
 from transformer.decoding.greedy import NextToken, greedy
 from transformer.decoding.plain_steps import PlainSteps, serves
 from transformer.model.taps import Site
@@ -16,6 +17,9 @@ SERVED = [kind for kind in DECODER_BUILDS if kind.get("score") != "additive"] + 
     {"norm": "none", "positions": "alibi"},
     {"norm": "pre", "residual": False},
 ]
+FIXED = [kind for kind in SERVED if kind.get("positions") not in ("rotary", "alibi")]
+"""Those whose steps a GPU captures; uncaptured they are as good on a CPU."""
+BOTH = [(PlainSteps, kind) for kind in SERVED] + [(CapturedSteps, kind) for kind in FIXED]
 DTYPES = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=str)
 
 
@@ -24,14 +28,14 @@ def nothing(site: Site) -> bool:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("changes", SERVED, ids=str)
+@pytest.mark.parametrize(("steps", "changes"), BOTH, ids=str)
 @pytest.mark.parametrize("rows", [1, 3])
-def test_logits_are_those_of_a_whole_pass(within, changes, rows):
+def test_logits_are_those_of_a_whole_pass(within, steps, changes, rows):
     model = random_model(torch.float64, **changes)
     source, real = (whole[:rows] for whole in hidden_sources())
     target, memory = random_ids(rows, 6), model.encode(source, real)
     expected = model.project(model.decode(target, memory, real))
-    plain = PlainSteps(model, source, real, capacity=7)
+    plain = steps(model, source, real, capacity=7)
     for position in range(6):
         within(plain.logits(target[:, position]), expected[:, position], 1e-12)
     assert plain.length == 6 and not plain.logits(target[:, 0]).is_inference()
@@ -39,12 +43,15 @@ def test_logits_are_those_of_a_whole_pass(within, changes, rows):
 
 @torch.no_grad()
 @pytest.mark.parametrize("per_source", [1, 3])
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
-def test_rows_change_places_and_sources_leave(within, per_source, positions):
+@pytest.mark.parametrize(
+    ("steps", "positions"),
+    [(PlainSteps, "sinusoidal"), (PlainSteps, "rotary"), (PlainSteps, "alibi"), (CapturedSteps, "learned")],
+)
+def test_rows_change_places_and_sources_leave(within, per_source, steps, positions):
     model = random_model(torch.float64, positions=positions)
     source, real = hidden_sources()
     memory = model.encode(source, real)
-    plain = PlainSteps(model, source, real, capacity=11, per_source=per_source)
+    plain = steps(model, source, real, capacity=11, per_source=per_source)
     rows = torch.arange(3).repeat_interleave(per_source)
     target = torch.zeros(len(rows), 0, dtype=torch.long)
     last = torch.arange(per_source).flip(0)

@@ -1,18 +1,46 @@
 """Tests that need a GPU; skipped, with a reason, where there is none."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
 import pytest
 import torch
-from random_models import half_trained_model, ragged_batch, random_model, reversals
+from random_models import (
+    EVERY_BUILD,
+    SWITCH_OF_EACH_KIND,
+    half_trained_model,
+    hidden_sources,
+    ragged_batch,
+    random_model,
+    reversals,
+)
+from tiny_runs import CPU, MODEL, corpus, settings, tokenizer
+from torch import Tensor
 from torch.nn import functional as F
 
-from transformer.decoding.greedy import translate_ids
+from transformer.config import Precision
+from transformer.data.batches import BatchStream
+from transformer.decoding.beam import beam_search
+from transformer.decoding.greedy import NextToken, greedy, translate_ids
+from transformer.interventions import compile_interventions, parse_intervention
+from transformer.lab import load
 from transformer.model.attention import explicit_attention, fused_attention
 from transformer.model.taps import Recorder
+from transformer.training import loss as losses
+from transformer.training.evaluation import evaluate
+from transformer.training.state import TrainState, new_state, restored_state
+from transformer.training.step import Stepper
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; this machine has none"),
 ]
+GPU = torch.device("cuda")
 PATHS = pytest.mark.parametrize("attention", [explicit_attention, fused_attention])
 TOLERANCES = [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)]
 
@@ -95,3 +123,196 @@ def test_translations_are_those_of_the_cpu():
     model, (source, _) = half_trained_model(torch.float64), reversals(16)
     expected = translate_ids(model, source, max_length=12)
     assert translate_ids(model.cuda(), source.cuda(), max_length=12) == expected
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("build", EVERY_BUILD)
+def test_logits_of_every_build_are_those_of_the_cpu(within, build):
+    model = EVERY_BUILD[build](torch.float64)
+    source, target = ragged_batch()
+    expected = model(source, target)[target != 0]
+    found = model.to(GPU)(source.to(GPU), target.to(GPU)).cpu()
+    within(found[target != 0], expected, 1e-11)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("recorded", [False, True], ids=["plain", "recorded"])
+@pytest.mark.parametrize("build", EVERY_BUILD)
+def test_the_outputs_of_every_build_are_those_of_the_cpu(build, recorded):
+    model, (source, real) = EVERY_BUILD[build](torch.float64), hidden_sources()
+    record = (lambda site: True) if recorded else None
+
+    def written(device: torch.device) -> Tensor:
+        steps = greedy(model.to(device), source.to(device), real.to(device), max_length=8, record=record)
+        return torch.stack([step.tokens.cpu() for step in steps])
+
+    assert torch.equal(written(CPU), written(GPU))
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_beam_search_finds_what_it_finds_on_the_cpu(cache):
+    model, (source, _) = half_trained_model(torch.float64), reversals(16)
+
+    def results(device: torch.device) -> list[list[tuple[tuple[int, ...], bool]]]:
+        *_, last = beam_search(model.to(device), source.to(device), size=4, max_length=12, cache=cache)
+        return [[(hypothesis.ids, hypothesis.ended) for hypothesis in several] for several in last.finished]
+
+    assert results(CPU) == results(GPU)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-11)], ids=str)
+def test_captured_steps_give_what_plain_ones_do(monkeypatch, within, dtype, tolerance, size):
+    model, (source, _) = half_trained_model(dtype).to(GPU), reversals(16)
+    results = []
+    for is_captured in (True, False):
+        if not is_captured:
+            monkeypatch.setattr("transformer.decoding.greedy.captures", lambda *_: False)
+        if size == 1:
+            results.append([step.row_log_probs for step in greedy(model, source.to(GPU), max_length=12)])
+        else:
+            steps = beam_search(model, source.to(GPU), size=size, max_length=12)
+            results.append([step.row_log_probs for step in steps])
+    assert len(results[0]) == len(results[1]) > 4
+    for captured, plain in zip(*results, strict=True):
+        within(captured, plain, tolerance)
+
+
+def test_a_step_of_a_search_is_captured_once_and_replayed():
+    model, (source, real) = random_model().to(GPU), (given.to(GPU) for given in hidden_sources())
+    search = NextToken(model, source, real, max_length=8, tap=None, record=None, cache=True)
+    chosen, graphs = source.new_full((3,), 1), []
+    for _ in range(8):
+        search.logits(chosen)
+        graphs.append(search._steps._graph)
+    assert graphs[:3] == [None] * 3 and isinstance(graphs[3], torch.cuda.CUDAGraph)
+    assert all(graph is graphs[3] for graph in graphs[3:])
+
+
+def test_a_model_that_is_changed_between_two_searches_writes_something_else():
+    model, (source, _) = half_trained_model(torch.float64).to(GPU), reversals(4)
+    first, again = (translate_ids(model, source.to(GPU), max_length=12) for _ in range(2))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.neg_()
+    changed = translate_ids(model, source.to(GPU), max_length=12)
+    assert first == again != changed == translate_ids(model.cpu(), source, max_length=12)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("switch", [*SWITCH_OF_EACH_KIND, "mask:padding", "positions:encoder:shuffle:1"])
+def test_a_pass_under_a_switch_is_that_of_the_cpu(within, switch):
+    lab = load("reverse")
+    specs = lab.inspect("a b c d e", [parse_intervention(switch)]).interventions
+    model = deepcopy(lab.model).double()
+    source, target = ragged_batch()
+    tap = compile_interventions(specs, model)
+    expected = model(source, target, tap=tap)[target != 0]
+    model.to(GPU)
+    tap = compile_interventions(specs, model)
+    within(model(source.to(GPU), target.to(GPU), tap=tap).cpu()[target != 0], expected, 1e-10)
+
+
+def stepper_of(state: TrainState, precision: Precision = "float32", **changes: Any) -> Stepper:
+    state.model.train()
+    return Stepper(state, settings(**changes), tokenizer(), precision, clock=lambda: 0.0)
+
+
+def stepped(stepper: Stepper, steps: int = 4) -> list[float]:
+    """The losses of some steps."""
+    stream = BatchStream(corpus().train, tokenizer(), batch_tokens=64, seed=0, max_length=32)
+    batches = iter(list(islice(stream, 2 * steps)))
+    for _ in range(steps):
+        stepper.step(batches)
+    return [event.loss for event in stepper.read()]
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    """A block in which waiting for the device is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls the switch a prototype
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize(("optimizer", "tolerance"), [("adamw", 1e-4), ("muon", 3e-2)])  # Muon iterates in bfloat16
+def test_losses_of_training_are_those_of_the_cpu(optimizer, tolerance, accumulate):
+    options = dict(optimizer=optimizer, accumulate=accumulate, weight_decay=0.1)
+    config = replace(MODEL, dropout=0.0, embedding_dropout=0.0)
+    expected, found = (
+        stepped(stepper_of(new_state(config, settings(**options), device), **options)) for device in (CPU, GPU)
+    )
+    assert found == pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_training_step_never_waits_for_the_device(precision, optimizer):
+    state = new_state(MODEL, settings(), GPU)
+    stepper = stepper_of(state, precision, optimizer=optimizer)
+    first = stepped(stepper)
+    stream = BatchStream(corpus().train, tokenizer(), batch_tokens=64, seed=0, max_length=32)
+    with no_waiting():
+        stepper.step(iter(stream))
+    assert all(0 < loss < 10 for loss in [*first, stepper.read()[0].loss])
+
+
+def test_waiting_is_noticed():
+    with pytest.raises(RuntimeError, match="synchroniz"), no_waiting():
+        torch.ones(2, device=GPU).sum().item()
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_state_saved_on_the_gpu_goes_on_on_the_cpu_and_back(optimizer):
+    config = settings(optimizer=optimizer)
+    state = new_state(MODEL, config, GPU)
+    stepped(stepper_of(state, optimizer=optimizer))
+    tensors, facts = state.tensors(), state.facts()
+    assert all(tensor.device == CPU for tensor in tensors.values())
+    for device in (CPU, GPU):
+        copy = restored_state(MODEL, config, device, tensors, facts)
+        assert copy.step == 4
+        saved = copy.tensors()
+        assert all(torch.equal(saved[name], tensor) for name, tensor in tensors.items() if name in saved)
+        stepped(stepper_of(copy, optimizer=optimizer), steps=1)
+        assert copy.step == 5
+
+
+def test_an_evaluation_gives_the_scores_of_the_cpu():
+    state = new_state(MODEL, settings(), GPU)
+    stepped(stepper_of(state))
+    on_gpu = evaluate(state.model, corpus().validation, tokenizer())
+    on_cpu = evaluate(state.model.cpu(), corpus().validation, tokenizer())
+    assert on_gpu.loss == pytest.approx(on_cpu.loss, rel=1e-5)
+    assert on_gpu.translations == on_cpu.translations
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 2e-2)], ids=str)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_the_loss_by_chunks_is_that_of_all_logits(monkeypatch, dtype, tolerance, compiled):
+    monkeypatch.setattr(losses, "_CHUNK_OF_GPU", 2**22)  # three chunks, the last of fewer rows
+    leaves = [torch.randn(n, 64, device=GPU).div(4).requires_grad_() for n in (300, 40_000)]
+    targets = torch.randint(40_000, (300,), device=GPU)
+    results = []
+    for is_chunked in (True, False):
+        with torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
+            if is_chunked:
+                loss = losses.projected_cross_entropy(*leaves, targets, 0.1, compiled=compiled)
+            else:
+                loss = losses.smoothed_cross_entropy(F.linear(*leaves), targets, 0.1)
+        results.append((loss.detach(), *torch.autograd.grad(loss, leaves)))
+    for found, expected in zip(*results, strict=True):
+        assert (found - expected).norm() <= tolerance * expected.norm()
+
+
+def test_a_compiled_training_step_gives_the_losses_of_an_eager_one():
+    config = replace(MODEL, dropout=0.0, embedding_dropout=0.0)
+    expected, found = (
+        stepped(stepper_of(new_state(config, settings(), GPU), compile=is_compiled)) for is_compiled in (False, True)
+    )
+    assert found == pytest.approx(expected, rel=1e-4)

@@ -9,6 +9,7 @@ from random_models import ragged_batch, random_model
 
 from transformer.config import ModelConfig
 from transformer.model.transformer import Transformer
+from transformer.training import loss as losses
 from transformer.training.loss import smoothed_cross_entropy
 
 
@@ -53,3 +54,23 @@ def test_the_first_loss_is_near_the_logarithm_of_the_vocabulary(tied, vocab_size
     labels = torch.randint(4, vocab_size, (16, 12))
     loss = smoothed_cross_entropy(model(source, target).flatten(0, 1), labels.flatten()) / labels.numel()
     assert abs(loss.item() - math.log(vocab_size)) < 1
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("is_fused", [False, True], ids=["as on a CPU", "as compiled on a GPU"])
+def test_the_loss_by_chunks_is_that_of_all_logits(monkeypatch, within, smoothing, is_fused):
+    monkeypatch.setattr(losses, "_CHUNK", 1_000)  # several chunks, the last of fewer rows
+    if is_fused:
+        monkeypatch.setattr(losses, "_compiled_slope", lambda: losses._loss_and_slope)
+        monkeypatch.setattr(losses, "_chunk", lambda x, w, targets, s, wanted: losses._fused_chunk(x, w, targets, s))
+    leaves = [torch.randn(n, 8, dtype=torch.float64, requires_grad=True) for n in (50, 90)]
+    targets = torch.randint(90, (50,))
+    found = losses.projected_cross_entropy(*leaves, targets, smoothing) * 3
+    expected = smoothed_in_double(F.linear(*leaves), targets, smoothing) * 3
+    within(found, expected, 1e-9)
+    for one, other in zip(*(torch.autograd.grad(loss, leaves) for loss in (found, expected)), strict=True):
+        within(one, other, 1e-11)
+
+
+def smoothed_in_double(logits, targets, smoothing):
+    return F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")

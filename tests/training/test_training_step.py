@@ -11,8 +11,9 @@ from random_models import EVERY_BUILD
 from tiny_runs import CPU, MODEL, event_losses, events, settings, state, tokenizer
 
 from transformer.data.batches import make_batch
-from transformer.training import step
+from transformer.training import evaluation, step
 from transformer.training.events import TrainingError
+from transformer.training.loop import _width_multiple
 from transformer.training.optimizer import build_optimizer
 from transformer.training.state import new_state, weights_of
 
@@ -132,6 +133,21 @@ def test_compiling_is_asked_for_with_changing_shapes_and_changes_no_loss(monkeyp
     assert asked == [{"dynamic": True}]
 
 
+@pytest.mark.parametrize("compiles", [False, True])
+def test_the_loss_is_compiled_where_the_training_is(monkeypatch, compiles):
+    given = []
+    plain = evaluation.projected_cross_entropy
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    monkeypatch.setattr(
+        evaluation,
+        "projected_cross_entropy",
+        lambda *args, compiled: given.append(compiled) or plain(*args, compiled=compiled),
+    )
+    config = settings(compile=compiles, max_steps=2, evaluate_every=2)
+    events(state(config), config)
+    assert given[:2] == [compiles] * 2 and not any(given[2:])  # evaluations stay as they are
+
+
 @pytest.mark.parametrize(
     ("change", "because"),
     [
@@ -144,3 +160,19 @@ def test_no_training_begins_with_weights_that_are_none(change, because):
     name = next(iter(weights))
     with pytest.raises(ValueError, match=because):
         new_state(MODEL, settings(), CPU, weights | {name: change(weights[name])})
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "max_length", "multiple"),
+    [
+        ("float32", "cpu", 256, 1),
+        ("bfloat16", "cpu", 256, 4),
+        ("bfloat16", "cpu", 30, 1),
+        ("float32", "cuda", 256, 1),
+        ("bfloat16", "cuda", 256, 8),
+        ("bfloat16", "cuda", 36, 4),
+        ("bfloat16", "cuda", 30, 1),
+    ],
+)
+def test_widths_of_batches_suit_the_device_and_never_pass_the_model(precision, device, max_length, multiple):
+    assert _width_multiple(precision, torch.device(device), max_length) == multiple

@@ -41,19 +41,18 @@ class Batch:
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "Batch":
         """The same batch on a device. `non_blocking` pins the memory first, without which a copy to CUDA waits."""
-        pin = non_blocking and torch.device(device).type == "cuda"
+        tensors = (self.source, self.target_in, self.target_out, self.source_mask, self.target_mask)
+        if non_blocking:
+            return Batch(*(move_without_waiting(tensor, device) for tensor in tensors), self.n_tokens)
+        return Batch(*(tensor.to(device) for tensor in tensors), self.n_tokens)
 
-        def moved(tensor: Tensor) -> Tensor:
-            return (tensor.pin_memory() if pin and not tensor.is_cuda else tensor).to(device, non_blocking=non_blocking)
 
-        return Batch(
-            moved(self.source),
-            moved(self.target_in),
-            moved(self.target_out),
-            moved(self.source_mask),
-            moved(self.target_mask),
-            self.n_tokens,
-        )
+def move_without_waiting(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device. Its memory is pinned first on the way to CUDA, where the copy would else wait for all
+    that the device still has to do."""
+    if torch.device(device).type == "cuda" and not tensor.is_cuda:
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 @dataclass(frozen=True)

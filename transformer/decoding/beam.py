@@ -150,17 +150,18 @@ def beam_search(
         fates = usual.expand(active.size(0), -1) if simple else _fates(best, ends, size)
         if index + 1 == max_length or not simple:
             completed = fates != PRUNED if index + 1 == max_length else fates == ENDED
+            sentences, *held = (x.cpu() for x in (active, parents, tokens, best, history))  # a GPU is waited for once
             for i, c in completed.nonzero().tolist():
-                parent, total = int(parents[i, c]), best[i, c].item()
-                ids, rows = history[i, parent].T.tolist()
+                parent, token, total = (x[i, c].item() for x in held[:3])
+                ids, rows = held[3][i, parent].T.tolist()
                 new = Hypothesis(
-                    (*ids, token := int(tokens[i, c])),
+                    (*ids, token),
                     total,
                     total / divisor,
                     (*rows, i * size + parent),
                     ended=token == config.eos_id,
                 )
-                _keep(pools[int(active[i])], new, size)
+                _keep(pools[int(sentences[i])], new, size)
         yield BeamStep(
             index,
             active,

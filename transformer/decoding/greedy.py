@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.decoding.cached_steps import StepDecoder
+from transformer.decoding.captured_steps import CapturedSteps, captures
 from transformer.decoding.carried_steps import CarriedSteps
 from transformer.decoding.plain_steps import PlainSteps, serves
 from transformer.model.seq2seq import CarriesState, Seq2Seq
@@ -237,11 +238,12 @@ class NextToken:
         self._model, self._tap, self._record = model, tap, record
         self._recorder = None if record is None else Recorder(record)
         self._source_mask = source != model.config.pad_id if source_mask is None else source_mask
-        self._steps: PlainSteps | StepDecoder | CarriedSteps | None = None
+        self._steps: PlainSteps | CapturedSteps | StepDecoder | CarriedSteps | None = None
         self._prefix: Tensor | None = None
         reusable = cache and not model.training and not model.needs_recomputation(tap)
         if reusable and tap is None and record is None and isinstance(model, Transformer) and serves(model):
-            self._steps = PlainSteps(model, source, self._source_mask, capacity=max_length, per_source=per_source)
+            kind = CapturedSteps if captures(model, source.size(0) * per_source, max_length) else PlainSteps
+            self._steps = kind(model, source, self._source_mask, capacity=max_length, per_source=per_source)
             return
         with torch.no_grad():
             self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))

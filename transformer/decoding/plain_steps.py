@@ -19,6 +19,7 @@ from transformer.decoding.laid_out import LaidOut, States, keys_and_values, laid
 from transformer.decoding.plain_encoder import encode
 from transformer.decoding.plain_parts import Part, places, plan_of
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.layers import is_autocast
 from transformer.model.masks import AttentionMask, key_mask
 from transformer.model.positions import AlibiPositions, RotaryPositions
 from transformer.model.taps import Tap
@@ -30,7 +31,7 @@ def serves(model: Transformer) -> bool:
     autocast's precision."""
     scores = [module.score for module in model.modules() if isinstance(module, MultiHeadAttention)]
     device = model.projection.weight.device.type
-    return all(score.is_dot_product for score in scores) and not torch.is_autocast_enabled(device)
+    return all(score.is_dot_product for score in scores) and not is_autocast(device)
 
 
 class PlainSteps:
@@ -57,7 +58,7 @@ class PlainSteps:
         rows, like = memory.size(0) * per_source, memory.new_empty(())
         alone = rows == 1 and not isinstance(self._weights.layers[0].self_attention.relative, RotaryPositions)
         self._targets = (_OneTarget if alone else _Targets)(self._weights, like, rows, capacity)
-        self._sources = _Sources(self._weights, memory, mask, per_source)
+        self._sources = Sources(self._weights, memory, mask, per_source)
         self.length = 0
         """Target positions held."""
 
@@ -104,7 +105,7 @@ class _Target(NamedTuple):
     values: Float[Tensor, "row_head position d_head"]
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """A layer's keys and values of the sources."""
 
     keys: Float[Tensor, "source_head d_head length"]
@@ -116,7 +117,7 @@ class _Targets:
 
     def __init__(self, weights: LaidOut, like: Tensor, rows: int, capacity: int) -> None:
         attentions = [layer.self_attention for layer in weights.layers]
-        self._constants = (attentions, list(map(_scale, attentions)), [like.new_zeros(1, 1, 1)] * len(attentions))
+        self._constants = (attentions, list(map(scale_of, attentions)), [like.new_zeros(1, 1, 1)] * len(attentions))
         self._n_heads, self._d_head = attentions[0].n_heads, _d_head(attentions[0])
         self._held = like.new_empty(len(attentions), 2, rows, self._n_heads, capacity, self._d_head)
         self._spare: Tensor | None = None
@@ -152,7 +153,7 @@ class _OneTarget:
 
     def __init__(self, weights: LaidOut, like: Tensor, rows: int, capacity: int) -> None:
         attentions = [layer.self_attention for layer in weights.layers]
-        self._constants = (attentions, list(map(_scale, attentions)), [like.new_zeros(1, 1, 1)] * len(attentions))
+        self._constants = (attentions, list(map(scale_of, attentions)), [like.new_zeros(1, 1, 1)] * len(attentions))
         held = like.new_empty(len(attentions), capacity, 3, attentions[0].n_heads, _d_head(attentions[0]))
         self._held = held.flatten(2)  # -> [layer position qkv]
         self._queries = held[:, :, 0, :, None]  # -> [layer position head 1 d_head]
@@ -188,7 +189,7 @@ def _gathered(q: Float[Tensor, "row_head 1 d_head"], at: _Target) -> Float[Tenso
     return scores.softmax(-1).bmm(at.values)
 
 
-class _Sources:
+class Sources:
     """Keys and values of the sources, of all layers. Keys are scaled already; the values of a source of which nothing
     may be seen are 0."""
 
@@ -196,7 +197,7 @@ class _Sources:
         self._per_source = per_source
         self._kv = keys_and_values(weights, memory)
         for layer, held in zip(weights.layers, self._kv, strict=True):
-            held[0].mul_(_scale(layer.cross_attention))
+            held[0].mul_(scale_of(layer.cross_attention))
         if mask.blank is not None:
             self._kv[:, 1].masked_fill_(mask.blank, 0.0)
         self._mask = None if mask.fused is None else _as_term(mask.fused, memory)
@@ -204,11 +205,13 @@ class _Sources:
 
     def _lay(self) -> None:
         keys, values = self._kv.flatten(2, 3).unbind(1)  # -> [layer source*head length d_head] each
-        self.held = list(map(_Source, keys.transpose(2, 3).unbind(), values.unbind()))
-        n_heads = self._kv.size(3)
-        self._bias = None if self._mask is None else self._mask.expand(-1, n_heads, -1, -1).flatten(0, 1)
+        self.held = list(map(Source, keys.transpose(2, 3).unbind(), values.unbind()))
+        self._bias = None if self._mask is None else self._heads_alike(self._mask)
 
-    def context(self, q: States, at: _Source) -> States:
+    def _heads_alike(self, mask: Tensor) -> Tensor:
+        return mask.expand(-1, self._kv.size(3), -1, -1).flatten(0, 1)
+
+    def context(self, q: States, at: Source) -> States:
         """Returns what each row gathered from its source: rows of one source ask together."""
         n_sources, n_heads, _, d_head = self._kv.shape[2:]
         if self._per_source == 1:
@@ -221,12 +224,18 @@ class _Sources:
             return found.view(q.shape)
         return found.view(n_sources, n_heads, -1, d_head).transpose(1, 2).reshape(q.shape)
 
-    def rows(self, kept: Tensor) -> None:
-        """Goes on with the sources of these rows."""
+    def rows(self, kept: Tensor, *, in_place: bool = False) -> None:
+        """Goes on with the sources of these rows, as many as before where it is done `in_place`."""
         sources = kept[:: self._per_source] // self._per_source
-        self._kv = self._kv.index_select(2, sources)
-        self._mask = None if self._mask is None else self._mask[sources]
-        self._lay()
+        kv, mask = self._kv.index_select(2, sources), None if self._mask is None else self._mask[sources]
+        if not in_place:
+            self._kv, self._mask = kv, mask
+            self._lay()
+            return
+        self._kv.copy_(kv)
+        if mask is not None and self._mask is not None and self._bias is not None:
+            self._mask.copy_(mask)
+            self._bias.copy_(self._heads_alike(mask))
 
 
 def _as_term(fused: Tensor, like: Tensor) -> Float[Tensor, "source 1 1 length"]:
@@ -238,6 +247,7 @@ def _d_head(attention: MultiHeadAttention) -> int:
     return attention.query.out_features // attention.n_heads
 
 
-def _scale(attention: MultiHeadAttention) -> float:
+def scale_of(attention: MultiHeadAttention) -> float:
+    """Returns the factor of the products of queries and keys."""
     scale = attention.score.fused_scale
     return 1 / math.sqrt(_d_head(attention)) if scale is None else scale

@@ -183,7 +183,7 @@ class _PositionsOf:
             return self.spec.apply(site, rows)
         k, length = int(self.spec.value), rows.size(1)
         if self.learned:  # a learned table ends: what stands past it takes its last row
-            shifted = self.table[torch.arange(k, k + length).clamp(max=len(self.table) - 1)]
+            shifted = self.table[torch.arange(k, k + length, device=self.table.device).clamp(max=len(self.table) - 1)]
         else:
             shifted = sinusoidal_table(k + length, rows.size(-1), dtype=rows.dtype)[k:].to(rows.device)
         return shifted.expand_as(rows)

@@ -67,6 +67,11 @@ def _random_int16(shape: torch.Size) -> Tensor:
     return draws.view(torch.int16)[:n].view(shape)
 
 
+def is_autocast(device: str) -> bool:
+    """Tells whether products on this type of device run in autocast's precision; never where it knows no autocast."""
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+
+
 class FeedForward(nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2, the same at every position (section 3.3, eq. 2)."""
 

@@ -77,7 +77,7 @@ class RecurrentLayer(nn.Module):
 
     def write(self, x: Inputs, state: LayerState) -> tuple[Hidden, LayerState]:
         """Returns the states at target positions that follow on `state`, and the last one whole."""
-        begin = [part[None] for part in state]  # torch wants [layer row d_model]
+        begin = [part.contiguous()[None] for part in state]  # torch wants [layer row d_model], cuDNN whole in memory
         found, end = self.forwards(x, tuple(begin) if len(begin) > 1 else begin[0])
         return found, [part[0] for part in (end if isinstance(end, tuple) else (end,))]
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from transformer.data.batches import Batch, fits, pair_batches
+from transformer.data.batches import Batch, fits, move_without_waiting, pair_batches
 from transformer.decoding.greedy import translate_ids
 from transformer.model.seq2seq import Seq2Seq
 from transformer.text.pairs import Pair
@@ -111,19 +111,25 @@ def decoder_states(model: Seq2Seq) -> States:
 
 
 def summed_loss(
-    model: Seq2Seq, batch: Batch, device: torch.device, smoothing: float = 0.0, *, states: States | None = None
+    model: Seq2Seq,
+    batch: Batch,
+    device: torch.device,
+    smoothing: float = 0.0,
+    *,
+    states: States | None = None,
+    compiled: bool = False,
 ) -> Float[Tensor, ""]:
     """The cross-entropy of a batch in nats, summed over its real target tokens.
 
-    `states` is a compiled `decoder_states(model)`, where there is one.
+    `states` is a compiled `decoder_states(model)`, where there is one; with `compiled` so is what follows on a GPU.
     """
     # Real positions are found on the CPU, where the batch is made: on a GPU finding them would wait for the device.
     wanted = batch.target_mask.flatten().nonzero()[:, 0]
-    targets = batch.target_out.flatten()[wanted]
+    targets = move_without_waiting(batch.target_out.flatten()[wanted], device)
     moved = batch.to(device, non_blocking=True)
     found = (states or decoder_states(model))(
-        moved.source, moved.target_in, moved.source_mask, moved.target_mask, wanted.to(device)
+        moved.source, moved.target_in, moved.source_mask, moved.target_mask, move_without_waiting(wanted, device)
     )
     if model.projection.bias is not None:  # of imported models
-        return smoothed_cross_entropy(model.project(found), targets.to(device), smoothing)
-    return projected_cross_entropy(found, model.projection.weight, targets.to(device), smoothing)
+        return smoothed_cross_entropy(model.project(found), targets, smoothing)
+    return projected_cross_entropy(found, model.projection.weight, targets, smoothing, compiled=compiled)

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Generator
 from typing import Literal, get_args
 
+import torch
+
 from transformer.config import Precision, TrainConfig
 from transformer.data.batches import BatchStream
 from transformer.data.corpora import Corpus
@@ -46,7 +48,7 @@ def train_steps(
         seed=config.seed,
         max_length=state.model.config.max_length,
         position=state.position,
-        width_multiple=_width_multiple(precision, state.model.config.max_length),
+        width_multiple=_width_multiple(precision, state.device, state.model.config.max_length),
     )
     batches = iter(stream)
     validation = fitting(corpus.validation, tokenizer, state.model.config.max_length, config.evaluate_pairs)
@@ -141,6 +143,12 @@ def _ended(state: TrainState, config: TrainConfig) -> Reason | None:
     return None
 
 
-def _width_multiple(precision: Precision, max_length: int) -> int:
-    """Columns in a step of a batch's width; no width may pass the model's length."""
-    return 4 if precision == "bfloat16" and max_length % 4 == 0 else 1
+def _width_multiple(precision: Precision, device: torch.device, max_length: int) -> int:
+    """Columns in a step of a batch's width; no width may pass the model's length.
+
+    Attention on CUDA copies every mask whose rows are not whole blocks of 16 bytes, at each call.
+    """
+    if precision == "float32":
+        return 1
+    multiples = (8, 4) if device.type == "cuda" else (4,)
+    return next((multiple for multiple in multiples if max_length % multiple == 0), 1)

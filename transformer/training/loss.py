@@ -1,11 +1,16 @@
 """Label-smoothed cross-entropy (section 5.4). Not here: which positions are real (evaluation.py selects them)."""
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from transformer.model.layers import is_autocast
 
 _CHUNK = 2**21
 """Logits held at a time on a CPU: 8 MB, which stay in the cache from the product to the gradient."""
@@ -29,31 +34,43 @@ def projected_cross_entropy(
     weight: Float[Tensor, "vocab d_model"],
     targets: Int[Tensor, " position"],
     smoothing: float = 0.0,
+    *,
+    compiled: bool = False,
 ) -> Float[Tensor, ""]:
     """`smoothed_cross_entropy(states @ weight.T, targets, smoothing)` without ever holding all logits.
 
     They are made some positions at a time, and their gradient at once with them: at a large vocabulary, writing,
     reading and zeroing whole matrices of logits cost more than the products. Products run in autocast's type. Few
-    logits take the plain way, which is then as fast.
+    logits take the plain way, which is then as fast. `compiled` lets a GPU pass over the logits in fewer kernels.
     """
     device = states.device.type
     if len(states) * len(weight) <= _CHUNK // 2:
         return smoothed_cross_entropy(F.linear(states, weight), targets, smoothing)
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-    return _ProjectedLoss.apply(states, weight, targets, smoothing, dtype)
+    dtype = torch.get_autocast_dtype(device) if is_autocast(device) else weight.dtype
+    return _ProjectedLoss.apply(states, weight, targets, smoothing, dtype, compiled and device == "cuda")
 
 
 class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
+        compiled: bool,
     ) -> Tensor:
-        with torch.autocast(states.device.type, enabled=False):
+        device = states.device.type
+        with torch.autocast(device, enabled=False) if is_autocast(device) else nullcontext():
             x, w = states.detach().to(dtype), weight.detach().to(dtype)
             wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-            rows = max(1, (_CHUNK if states.device.type == "cpu" else _CHUNK_OF_GPU) // len(w))
+            rows = max(1, (_CHUNK if device == "cpu" else _CHUNK_OF_GPU) // len(w))
             starts = range(0, len(x), rows)
-            parts = [_chunk(x[i : i + rows], w, targets[i : i + rows], smoothing, wanted) for i in starts]
+            if compiled and wanted:
+                parts = [_fused_chunk(x[i : i + rows], w, targets[i : i + rows], smoothing) for i in starts]
+            else:
+                parts = [_chunk(x[i : i + rows], w, targets[i : i + rows], smoothing, wanted) for i in starts]
             if wanted:
                 d_states = torch.cat([part[1] for part in parts])
                 d_weight = torch.zeros_like(weight)
@@ -63,16 +80,16 @@ class _ProjectedLoss(torch.autograd.Function):
             return torch.stack([part[0] for part in parts]).sum()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         d_states, d_weight = ctx.saved_tensors
-        return d_states * gradients[0], d_weight * gradients[0], None, None, None
+        return d_states * gradients[0], d_weight * gradients[0], None, None, None, None
 
 
 def _chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The loss of some positions, and its gradients by states and by weight (where not wanted: anything)."""
     logits = x @ w.T
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    log_probs = logits.log_softmax(dim=-1)
+    # Named here, the type is widened within one kernel of a GPU.
+    log_probs = logits.log_softmax(dim=-1, dtype=torch.float64 if logits.dtype == torch.float64 else torch.float32)
     chosen = log_probs.gather(1, targets[:, None])
     loss = -(1 - smoothing) * chosen.sum()
     if smoothing:
@@ -85,3 +102,23 @@ def _chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: float, wanted: bool
     slope.scatter_add_(1, targets[:, None], torch.full_like(chosen, smoothing - 1))
     slope = slope.to(x.dtype)
     return loss, slope @ w, slope.T @ x
+
+
+def _fused_chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The same as `_chunk` with gradients: in between the products, logits are read a few times and written once."""
+    loss, slope = _compiled_slope()(x @ w.T, targets, smoothing)
+    return loss, slope @ w, slope.T @ x
+
+
+def _loss_and_slope(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """The loss, and its gradient by the logits in their own type; without the scatter, which no compiler fuses."""
+    log_probs = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(dim=-1)
+    loss = -(1 - smoothing) * log_probs.gather(1, targets[:, None]).sum() - smoothing * log_probs.mean(dim=-1).sum()
+    is_target = torch.arange(logits.size(1), device=logits.device) == targets[:, None]
+    slope = log_probs.exp() - smoothing / logits.size(1) - (1 - smoothing) * is_target.to(log_probs.dtype)
+    return loss, slope.to(logits.dtype)
+
+
+@cache
+def _compiled_slope() -> Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]:
+    return torch.compile(_loss_and_slope)

@@ -49,7 +49,7 @@ class Stepper:
         self.parameters = list(state.model.parameters())  # walking through the modules takes a millisecond
         plain = decoder_states(state.model)
         states: States = torch.compile(plain, dynamic=True) if config.compile else plain
-        self.loss = team.shared(_SummedLoss(state, config.label_smoothing, states))
+        self.loss = team.shared(_SummedLoss(state, config, states))
         if not team.leads:  # another dropout than rank 0's, and another after each start
             with state.own_generators():
                 torch.manual_seed(hash((config.seed, team.rank, state.step)))
@@ -130,15 +130,18 @@ class Stepper:
 class _SummedLoss(nn.Module):
     """`summed_loss` as a module, which is what gradients can be shared around."""
 
-    def __init__(self, state: TrainState, smoothing: float, states: States) -> None:
+    def __init__(self, state: TrainState, config: TrainConfig, states: States) -> None:
         super().__init__()
         self.model = state.model
         self.device = state.device
-        self.smoothing = smoothing
+        self.config = config
         self.states = states
 
     def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        return summed_loss(self.model, batch, self.device, self.smoothing, states=self.states)
+        config = self.config
+        return summed_loss(
+            self.model, batch, self.device, config.label_smoothing, states=self.states, compiled=config.compile
+        )
 
 
 @dataclass(frozen=True)
