@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     except (*model_commands.EXPECTED_ERRORS, StudyError, CapsuleError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except (capsule_commands.CapsuleDiffers, model_commands.LinesLost) as error:
+    except (capsule_commands.CapsuleDiffers, model_commands.LinesLost, train_commands.RunsFailed) as error:
         print(f"{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -81,7 +81,7 @@ def _run(commands: dict[str, Callable[..., None]], arguments: list[str]) -> None
 
 def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     choice = _peek(arguments[1:]) if arguments[:1] in (["train"], ["sweep"]) else _Choice()
-    recipe = recipe_for(choice.corpus.name, choice.corpus.columns)
+    recipe = recipe_for(choice.corpus)
     model, train, why = recipe.model, recipe.train, recipe.why
     if choice.preset is not None:
         model, why = _preset(choice.preset, choice.family), ()

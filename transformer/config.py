@@ -518,7 +518,8 @@ class CorpusConfig:
     tokenizer: TokenizerKind = setting(
         "auto",
         "Tokenizer",
-        "Kind of token; auto takes whole words for generated text, bpe for files.",
+        "Kind of token; auto takes whole words for generated text, bpe for files, where each character of a script "
+        "without spaces is a token of its own.",
     )
     vocab_size: int | None = setting(
         None,

@@ -27,6 +27,7 @@ from pages.training.plan_fields import LABELS
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
     CHOSEN,
+    change,
     follow_url,
     key_of,
     memory,
@@ -69,7 +70,7 @@ with recipe:
     choose_corpus()
     sentences(("corpus", "columns"), shown, notes)
     st.caption(described(plan))
-    if why := recipe_of(plan.corpus, plan.columns).why:
+    if why := recipe_of(plan.corpus, *plan.text).why:
         with st.popover("Why these settings", type="tertiary"):
             st.markdown("\n".join(f"- {wording.plain(reason)}" for reason in why))
     fields(("preset" if plan.is_transformer else "d_model", "seconds"), shown, notes)
@@ -102,7 +103,7 @@ with recipe:
             with more:
                 fields(TOKENS, shown, notes)
                 if (ceiling := ceiling_of(plan)) is not None:
-                    st.button(f"Take {ceiling:,} tokens", on_click=put, args=("vocab_size", ceiling))
+                    st.button(f"Take {ceiling:,} tokens", on_click=change, args=("vocab_size", ceiling))
                 if plan_errors.has_longest(plan.corpus):
                     fields(("longest",), shown, notes)
                 fields(SCHEDULE, shown, notes)

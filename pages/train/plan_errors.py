@@ -178,7 +178,7 @@ def _uneven_heads(plan: Plan) -> dict[str, str]:
 
 def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Finds what the configs themselves refuse, trying each other field on its own with the recommended rest."""
-    model, train = model_settings(plan.corpus, plan.family, plan.columns)
+    model, train = model_settings(plan.corpus, plan.family, *plan.text)
     corpus = {} if "corpus" in known else plan.corpus_values()
     settings = (
         (model, plan.model_values()),

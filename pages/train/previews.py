@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 from jaxtyping import Int
 from numpy import ndarray
 
@@ -17,6 +16,7 @@ from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.corpus_cache import counted, loaded, prepared, stamp
 from transformer.data.pair_files import Columns, offered_columns
 from transformer.data.statistics import CorpusStats, spaced
+from transformer.data.statistics import longer_sides as longer_sides_of
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 
 Found = TypeVar("Found")
@@ -114,8 +114,7 @@ def _text(config: CorpusConfig) -> tuple[Corpus, Tokenizer] | CorpusError | Toke
 @cached(max_entries=48, spinner="Counting tokens", also=_stamp)
 def _longer_sides(config: CorpusConfig) -> Int[ndarray, " pair"]:
     corpus, tokenizer = _raised(_text(config))
-    pairs = spaced(corpus.train, MEASURED_PAIRS)
-    return np.array([1 + max(len(tokenizer.encode(pair.source)), len(tokenizer.encode(pair.target))) for pair in pairs])
+    return longer_sides_of(spaced(corpus.train, MEASURED_PAIRS), tokenizer)
 
 
 @cached(max_entries=24, spinner="Reading through the corpus", also=_stamp)

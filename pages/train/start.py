@@ -10,11 +10,12 @@ from pages.training import durations
 from pages.training.corpora import is_upload
 from pages.training.plan_fields import LABELS, OWN, SIZES
 from pages.training.plan_text import written
-from pages.training.plans import Plan
+from pages.training.plans import Plan, whole
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, list_checkpoints, read_settings
 from transformer.config import AnyModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
+from transformer.data.statistics import too_long
 from transformer.runs import run_folder
 from transformer.runs.status import RunError
 from transformer.runs.status import run_folder as folder_of
@@ -26,8 +27,6 @@ _EASY = 11
 """The characters of a pair that is read at a glance."""
 N_PINNED = 3
 """The number of examples of the corpus that are followed where the visitor names none."""
-MUCH = 0.02
-"""The share of pairs too long for the model from which on a note says so."""
 UNFOLDED = frozenset({"corpus", "columns", "preset", "seconds", "start_from"})
 """The fields that stand open on the page: what to learn, how large and for how long."""
 _OF_TEXT = ("corpus", "columns", "longest", "tokenizer", "vocab_size")
@@ -69,12 +68,8 @@ def notes_of(plan: Plan) -> dict[str, str]:
     except (CorpusError, TokenizerError, ValueError):
         return found
     found |= _strange_words(plan, text.tokenizer)
-    longest = plan.max_length
-    if longest and (lost := float((sides > longest).mean())) > MUCH:
-        found["max_length"] = (
-            f"{100 * lost:.2g} % of the pairs are longer than {longest:,} tokens and will be skipped; the longest has "
-            f"{sides.max():,}."
-        )
+    if plan.max_length and (lost := too_long(sides, len(text.corpus.train), whole(plan.max_length))):
+        found["max_length"] = lost
     return found
 
 

@@ -7,9 +7,12 @@ the key of an upload, or "run:ID" for the file in the folder of a run. No Stream
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from transformer.checkpoints.settings import CheckpointError, Settings, find_checkpoint, is_name, read_settings
+from transformer.config import CorpusConfig
 from transformer.data.corpora import CORPORA, CorpusError, check_file
 from transformer.data.corpus_snapshot import FOLDER, located
 from transformer.data.file_recipes import recipe_for
@@ -61,12 +64,18 @@ def of_run(settings: Settings) -> str:
     return key if key and is_known(key) else f"{_RUN}{settings.name}"
 
 
-def recipe_of(corpus: str, columns: str | None = None) -> Recipe:
-    """Returns the recipe of a corpus, or of these columns of a file; of a file that is not here, one for few pairs."""
+def recipe_of(
+    corpus: str, columns: str | None = None, tokenizer: str | None = None, vocab_size: float | None = None
+) -> Recipe:
+    """Returns the recipe of a corpus, or of these columns of a file cut by this tokenizer, where such a one can be;
+    of a file that is not here, one for few pairs."""
     try:
-        return recipe_for(config_name(corpus), columns)
-    except CorpusError:
-        return recipe_for("")
+        config = CorpusConfig(name=config_name(corpus), columns=columns)
+    except ValueError:  # a CorpusError too
+        return recipe_for(CorpusConfig(name=""))
+    with suppress(ValueError, TypeError):
+        config = replace(config, tokenizer=tokenizer or "auto", vocab_size=vocab_size)
+    return recipe_for(config)
 
 
 def of_path(upload: Path) -> str:

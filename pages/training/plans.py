@@ -149,7 +149,12 @@ class Plan(UrlState):
     @property
     def recipe(self) -> "Plan":
         """The plan that is recommended for its corpus and family of models."""
-        return recommended(self.corpus, self.family, self.columns)
+        return recommended(self.corpus, self.family, *self.text)
+
+    @property
+    def text(self) -> tuple[str | None, str | None, Number]:
+        """Columns, tokenizer and vocabulary: all that the recipe of a file depends on."""
+        return self.columns, self.tokenizer, self.vocab_size
 
     @property
     def is_transformer(self) -> bool:
@@ -159,7 +164,7 @@ class Plan(UrlState):
     def with_family(self, family: str) -> "Plan":
         """The recommended plan of another family of models, for the same text."""
         return replace(
-            self, **{name: getattr(recommended(self.corpus, family, self.columns), name) for name in _OF_FAMILY}
+            self, **{name: getattr(recommended(self.corpus, family, *self.text), name) for name in _OF_FAMILY}
         )
 
     @property
@@ -200,6 +205,12 @@ class Plan(UrlState):
         """The recipe of other columns of the same file, on the device that was chosen."""
         return self._on_this_device(recommended(self.corpus, self.family, columns))
 
+    def with_tokens(self, **changed: Any) -> "Plan":
+        """The same plan with another tokenizer or vocabulary; lengths that were the recipe's are the new recipe's."""
+        asked = replace(self, **changed)
+        follows = [name for name in _OF_TOKENS if getattr(self, name) == getattr(self.recipe, name)]
+        return replace(asked, **{name: getattr(asked.recipe, name) for name in follows})
+
     def _on_this_device(self, plan: "Plan") -> "Plan":
         return replace(plan, device=self.device, threads=self.threads, precision=self.precision)
 
@@ -222,7 +233,7 @@ class Plan(UrlState):
 
     def configs(self) -> tuple[AnyModelConfig, TrainConfig, CorpusConfig]:
         """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""
-        base, recipe = model_settings(self.corpus, self.family, self.columns)
+        base, recipe = model_settings(self.corpus, self.family, *self.text)
         model, train, corpus = self.model_values(), self.train_values(), self.corpus_values()
         for name, value in self.others:
             kind, field = name.split(".")
@@ -250,8 +261,10 @@ class Plan(UrlState):
         return {name: whole(getattr(self, name)) if name in WHOLE else getattr(self, name) for name in names}
 
 
-_OF_RECIPE = ("corpus", "columns", "family")
+_OF_RECIPE = ("corpus", "columns", "tokenizer", "vocab_size", "family")
 """The parameters that choose the recipe."""
+_OF_TOKENS = ("max_length", "steps", "evaluate_every")
+"""The fields whose recommended values depend on the tokenizer."""
 _ABSENT: dict[Part, Any] = {
     **{"causal_mask": False, "scale_scores": False, "residual": False},
     **{"positions": "none", "norm": "none", "label_smoothing": 0, "warmup_steps": 0},
@@ -279,14 +292,25 @@ _FURTHER = {
 """Settings without a field of their own."""
 
 
-def recommended(corpus: str, family: str = "transformer", columns: str | None = None) -> Plan:
-    """The plan that one press of the button trains well."""
-    return replace(_plan(corpus, *model_settings(corpus, family, columns), CorpusConfig()), columns=columns)
+def recommended(
+    corpus: str,
+    family: str = "transformer",
+    columns: str | None = None,
+    tokenizer: str | None = None,
+    vocab_size: Number = None,
+) -> Plan:
+    """The plan that one press of the button trains well; for a file cut by another tokenizer, with the lengths that
+    suit its tokens."""
+    settings = model_settings(corpus, family, columns, tokenizer, vocab_size)
+    return replace(_plan(corpus, *settings, CorpusConfig()), columns=columns)
 
 
-def model_settings(corpus: str, family: str, columns: str | None = None) -> tuple[AnyModelConfig, TrainConfig]:
-    """The settings of a model of this family and of its training that suit a corpus, or these columns of a file."""
-    return family_recipe(recipe_of(corpus, columns), family)
+def model_settings(
+    corpus: str, family: str, columns: str | None = None, tokenizer: str | None = None, vocab_size: Number = None
+) -> tuple[AnyModelConfig, TrainConfig]:
+    """The settings of a model of this family and of its training that suit a corpus, or these columns and tokens of a
+    file."""
+    return family_recipe(recipe_of(corpus, columns, tokenizer, vocab_size), family)
 
 
 def plan_of(settings: Settings) -> Plan:

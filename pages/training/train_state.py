@@ -97,6 +97,9 @@ def change(name: str, value: Any) -> None:
             _take(CHOSEN.now.plan.with_family(value))
         case "columns":
             _take(CHOSEN.now.plan.with_columns(value))
+        case "tokenizer" | "vocab_size":
+            _take(CHOSEN.now.plan.with_tokens(**{name: plans.whole(value) if name in WHOLE else value}))
+            memory().drafts.pop(name, None)
         case "preset":
             _take(CHOSEN.now.plan.with_preset(value))
         case "sentences":

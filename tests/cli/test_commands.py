@@ -9,6 +9,9 @@ import pytest
 
 from transformer.__main__ import main
 from transformer.analysis.heads.published import SURVEY_FILE
+from transformer.cli import train_commands
+from transformer.runs.status import RunError, Status, write_status
+from transformer.text.pairs import split_of
 
 TINY = ["--model.d-model", "32", "--model.d-ff", "64", "--model.n-encoder-layers", "1", "--model.n-decoder-layers", "1"]
 BRIEF = [
@@ -127,9 +130,47 @@ def test_a_file_is_read_as_meant_and_one_line_says_how(runs_folder, tmp_path, ca
     assert json.loads((folder / "corpus" / "source.json").read_text())["read"] == line
     assert main(["train", str(path), "--corpus.columns", "2,3", "--name", "other", *TINY, *BRIEF, *SAFE]) == 0
     assert "columns 2 (target) and 3 (source) of 3" in capsys.readouterr().err
-    assert main(["evaluate", "--model", "named", "--pairs", str(path), "--columns", "source,target"]) == 0
+    assert main(["evaluate", "--model", "named", "--pairs", str(path), "--columns", "source,target"]) == 1
     found = capsys.readouterr()
     assert json.loads(found.out)["count"] == 400 and f"named.csv: {line}" in found.err
+    assert "line 402: malformed, left out" in found.err and found.err.endswith("1 line could not be scored\n")
+
+
+def test_pairs_that_are_too_long_are_told_before_the_training_and_in_the_card(runs_folder, tmp_path, capsys):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{i} {'a ' * (i % 10)}b\tb\n" for i in range(300)))
+    options = ["--corpus.tokenizer", "words", "--model.max-length", "9", "--sentence", "1 b", *TINY, *BRIEF, *SAFE]
+    assert main(["train", str(path), "--name", "long", *options]) == 0
+    said = capsys.readouterr().err
+    learned = [i for i in range(300) if split_of(f"{i} {'a ' * (i % 10)}b") == "train"]
+    lost = sum(i % 10 + 3 > 9 for i in learned)  # with the number, b and the end mark
+    line = f"{lost} of {len(learned)} training pairs are longer than 9 tokens on a side and are left out"
+    line += "; the longest has 12."
+    assert line in said
+    assert f"\n{line}\n" in (runs_folder / "long" / "CARD.md").read_text()
+
+
+def test_a_taken_name_is_told_at_the_start(runs_folder, capsys):
+    assert main(["train", "copy", "--name", "mine", *TINY, *BRIEF, *SAFE]) == 0
+    assert capsys.readouterr().err.startswith("the name mine is taken: this run is mine-2\n")
+
+
+def test_a_sweep_goes_on_after_a_run_that_fails(runs_folder, monkeypatch, capsys):
+    trained = train_commands._train_here
+
+    def train(run, *rest):
+        if run.endswith("0.01"):
+            write_status(runs_folder / run, Status(state="failed", error="the loss is no longer a finite number"))
+            raise RunError(f"{run} failed at step 3: the loss is no longer a finite number")
+        trained(run, *rest)
+
+    monkeypatch.setattr(train_commands, "_train_here", train)
+    options = ["--setting", "learning-rate", "--values", "0.01", "0.002", *TINY, *BRIEF, *SAFE]
+    assert main(["sweep", "copy", *options]) == 1
+    out, err = capsys.readouterr()
+    _, failed, done = out.splitlines()[-3:]
+    assert failed.split()[:2] == ["0.01", "failed"] and done.split()[0] == "0.002" and done.split()[3] == "6"
+    assert "failed at step 3: the loss is no longer" in err and err.endswith("1 of 2 runs failed\n")
 
 
 def test_two_parallel_files_are_one_corpus(runs_folder, tmp_path, capsys):
@@ -163,7 +204,7 @@ def test_evaluate_prints_one_json_object_with_signatures(runs_folder, capsys):
     found = json.loads(capsys.readouterr().out)
     assert 0 <= found["exact_match"] <= 1
     assert found["count"] == 7
-    assert found["perplexity"] > 1
+    assert found["perplexity"] > 1 and "bleu_reason" not in found
     for score in ("bleu", "chrf"):
         assert 0 <= found[score] <= 100
         assert "version:" in found[f"{score}_signature"]
@@ -173,7 +214,32 @@ def test_evaluate_scores_a_file_of_pairs(runs_folder, tmp_path, capsys):
     path = tmp_path / "pairs.tsv"
     path.write_text("a b\tb a\nc\tc\n", encoding="utf-8")
     assert main(["evaluate", "--model", "mine", "--pairs", str(path)]) == 0
-    assert json.loads(capsys.readouterr().out)["count"] == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["count"] == 2 and found["bleu"] is None and "no reference has four" in found["bleu_reason"]
+    assert 0 <= found["chrf"] <= 100
+
+
+def test_evaluate_names_the_lines_that_it_cannot_score_and_scores_the_others(runs_folder, tmp_path, capsys):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"a b\tb a\n\nc\tc\nbad\na b\tb a\n{'a ' * 90}\tb\nd\t{'b ' * 300}\n", encoding="utf-8")
+    assert main(["evaluate", "--model", "mine", "--pairs", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["count"] == 2
+    assert [line for line in err.splitlines() if line.startswith("line ")] == [
+        "line 4: malformed, left out",
+        "line 6: longer than the 64 tokens that mine takes, left out",
+        "line 7: too long, left out",
+    ]
+    assert err.endswith("3 lines could not be scored\n")
+
+
+def test_evaluate_scores_two_parallel_files(runs_folder, tmp_path, capsys):
+    files = [tmp_path / "held.en", tmp_path / "held.fr"]
+    for file, text in zip(files, ("a b c d\ne\n", "d c b a\ne\n"), strict=True):
+        file.write_text(text)
+    assert main(["evaluate", "--model", "mine", "--pairs", *map(str, files)]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["count"] == 2 and "held.en-fr.zip: files en and fr; 2 of 2 pairs kept" in err
 
 
 def test_inspect_prints_every_attention_with_its_axes(runs_folder, capsys):
@@ -249,6 +315,9 @@ def test_a_run_is_noted_renamed_exported_and_imported(runs_folder, tmp_path, cap
         (["runs", "stop"], "which run?"),
         (["train", "no-such-corpus"], "there is no corpus 'no-such-corpus'"),
         (["train", "reverse", "--preset", "huge"], "there is no preset 'huge'"),
+        (["train", "reverse", "--model.vocab-size", "500"], "ask for --corpus.vocab-size 500"),
+        (["train", "reverse", "--model.pad-id", "2", "--model.eos-id", "0"], "must be (0 1 2)"),
+        (["train", "reverse", "--model.bos-id", "7"], "must be (0 1 2)"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_2(runs_folder, capsys, arguments, sentence):

@@ -150,12 +150,12 @@ def test_cleaning_normalises_and_counts_what_it_drops():
         (" Cafe\u0301 \u00a0 noir ", "black\tcoffee"),
         ("Café noir", "black coffee"),
         ("Café noir", "dark coffee"),
-        Malformed("no second column", 4),
+        Malformed("no second column"),
         ("", "empty"),
         ("empty", " \n"),
         ("x" * 501, "long"),
     ]
-    pairs, report = clean_pairs(rows)
+    pairs, report = clean_pairs(rows, lines=range(1, 8))
     assert pairs == [Pair("Café noir", "black coffee"), Pair("Café noir", "dark coffee")]
     assert (report.read, report.kept) == (7, 2)
     assert report.dropped == {"malformed": 1, "empty": 2, "too_long": 1, "duplicate": 1}
@@ -169,6 +169,7 @@ def test_cleaning_normalises_and_counts_what_it_drops():
         "2 of 7 pairs kept: dropped 1 malformed, 2 with an empty side, 1 too long, 1 repeated; "
         "first malformed on line 4"
     )
+    assert report.lines == {"malformed": (4,), "empty": (5, 6), "too_long": (7,), "duplicate": (2,)}
 
 
 def test_a_file_is_split_by_source_so_that_translations_of_one_sentence_stay_together(write):
@@ -203,7 +204,7 @@ def test_a_tokenizer_of_a_file_learns_from_its_training_pairs(write):
         ),
         ("p.tsv", b"\xff\xfe\x00\x00a\x00\x00\x00", r"not UTF-8 text \(byte 0\)"),
         ("p.tsv", b"\xff\xfea\x00\t", r"not UTF-16, as its first bytes say, text \(byte 4\): save it as UTF-8"),
-        ("p.tsv", "a\tb\n".encode("utf-16-le"), "holds NUL characters. Save it as UTF-8"),
+        ("p.tsv", "a\tb\n".encode("utf-16-le"), "holds NUL characters, it looks like utf-16-le. Save it as UTF-8"),
         ("p.tsv", "a\tb\nc\té\n".encode("latin-1"), r"not UTF-8 text \(byte 6\)"),
         ("p.tsv", b"a\x00b\tc", "holds NUL characters"),
         (

@@ -1,18 +1,26 @@
 """Recipes for files: each size has its own, a file that has changed is looked at again, and the reasons are true."""
 
+import re
 from dataclasses import replace
 
 import pytest
+from toy_files import TOY_WORDS, toy_file
 
 from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, file_corpus, load_corpus
+from transformer.data.corpus_cache import prepared
 from transformer.data.file_recipes import SIZES, file_recipe, recipe_for
 from transformer.text.pairs import Pair
+from transformer.text.scripts import unspaced_script
+from transformer.text.tokenizer import train_tokenizer
 from transformer.training.schedule import paper_peak
 
 
-def corpus_of(n_pairs, source="A cat sleeps here .", target="Un chat dort ici ."):
-    return replace(load_corpus("reverse"), train=[Pair(source, target)] * n_pairs)
+def recipe_of(n_pairs, source="A cat sleeps here .", target="Un chat dort ici .", kind="char"):
+    """Returns the recipe for one pair, so many times, cut by a tokenizer of this kind."""
+    return file_recipe(
+        replace(load_corpus("reverse"), train=[Pair(source, target)] * n_pairs), train_tokenizer(kind, [source, target])
+    )
 
 
 @pytest.mark.parametrize(
@@ -20,7 +28,7 @@ def corpus_of(n_pairs, source="A cat sleeps here .", target="Un chat dort ici ."
     [(1, "tiny"), (1_000, "tiny"), (1_001, "small"), (60_000, "small"), (60_001, "medium"), (1_000_001, "paper-base")],
 )
 def test_the_more_pairs_the_larger_the_model(n_pairs, preset):
-    recipe = file_recipe(corpus_of(n_pairs))
+    recipe = recipe_of(n_pairs)
     assert recipe.preset == preset and recipe.why[0].startswith(f"{n_pairs:,} pairs: ")
 
 
@@ -30,27 +38,62 @@ def test_dropout_falls_and_batches_grow_with_the_size_of_the_file():
 
 
 def test_longer_sentences_take_more_steps_and_more_room():
-    short, long = (file_recipe(corpus_of(20_000, source="word " * n)) for n in (6, 80))
+    short, long = (recipe_of(20_000, source="word " * n, kind="words") for n in (6, 80))
     assert long.train.max_steps > 5 * short.train.max_steps
-    assert (short.model.max_length, long.model.max_length) == (64, 256)
+    assert (short.model.max_length, long.model.max_length) == (64, 128)
 
 
-def test_text_without_spaces_is_not_taken_for_one_word_a_sentence():
-    chinese, english = (
-        file_recipe(corpus_of(20_000, target=text)) for text in ("他昨天没有来上班，因为他病了。" * 4, "ill")
-    )
-    assert chinese.train.max_steps > 3 * english.train.max_steps
+def test_lengths_are_counted_in_the_tokens_of_the_tokenizer():
+    """The longer side has 19 characters and 5 words, its end mark not counted."""
+    characters, words = (recipe_of(20_000, kind=kind) for kind in ("char", "words"))
+    assert characters.train.max_steps / words.train.max_steps == pytest.approx(20 / 6, rel=0.1)
+    assert "about 20 characters per sentence" in " ".join(characters.why)
+    assert "about 6 words per sentence" in " ".join(words.why)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "unit"),
+    [("auto", None, "pieces; of Chinese text"), ("char", None, "characters"), ("bpe", 400, "pieces, so that")],
+)
+def test_the_vocabulary_of_the_reasons_is_the_tokenizer_s(tmp_path, kind, size, unit):
+    path = tmp_path / "mine.tsv"
+    path.write_text(toy_file("Chinese"))
+    config = CorpusConfig(name=str(path), tokenizer=kind, vocab_size=size)
+    reasons = " ".join(recipe_for(config).why)
+    assert f"A vocabulary of {prepared(config)[1].vocab_size:,} {unit}" in reasons
+
+
+@pytest.mark.parametrize("language", TOY_WORDS)
+def test_in_text_without_spaces_no_piece_is_a_clause(tmp_path, language):
+    """Each character, with its marks, is a piece of its own; the English side is cut into words and parts of them."""
+    path = tmp_path / "mine.tsv"
+    path.write_text(toy_file(language))
+    corpus, tokenizer = prepared(CorpusConfig(name=str(path)))
+    targets = [pair.target for pair in corpus.train]
+    assert unspaced_script(targets) == (None if language == "French" else language)
+    pieces = [tokenizer.piece(token) for text in targets for token in tokenizer.encode(text)]
+    longest = max(len(re.sub(r"[\u2581\u0300-\u036f\u0e31-\u0e4e\u17b4-\u17d3]", "", piece)) for piece in pieces)
+    assert longest == 1 if language != "French" else longest > 3
+    assert any(piece == "▁The" for text in (pair.source for pair in corpus.train) for piece in _pieces(tokenizer, text))
+    assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in targets)
+
+
+def test_pieces_that_were_asked_for_may_be_clauses(tmp_path):
+    path = tmp_path / "mine.tsv"
+    path.write_text(toy_file("Chinese"))
+    _, tokenizer = prepared(CorpusConfig(name=str(path), tokenizer="bpe"))
+    assert max(len(piece) for piece in tokenizer.vocabulary() if unspaced_script([piece])) > 3
 
 
 def test_the_reasons_name_the_settings():
-    recipe = file_recipe(corpus_of(20_000))
+    recipe = recipe_of(20_000)
     steps, dropout = recipe.train.max_steps, recipe.model.dropout
     for said in (f"Dropout {dropout:g}", f"{steps:,} steps", "d_model 128, 2 + 2 layers"):
         assert said in " ".join(recipe.why)
 
 
 def test_millions_of_pairs_take_the_papers_recipe():
-    recipe = file_recipe(corpus_of(1_000_001))
+    recipe = recipe_of(1_000_001)
     assert recipe.train.learning_rate == pytest.approx(paper_peak(512, recipe.train.warmup_steps), rel=0.01)
     assert (recipe.train.optimizer, recipe.train.schedule) == ("adamw", "paper")
 
@@ -58,13 +101,22 @@ def test_millions_of_pairs_take_the_papers_recipe():
 def test_a_file_that_has_changed_gets_another_recipe(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"the word{i} is here\tle mot{i} est ici\n" for i in range(300)))
-    few = recipe_for(str(path))
+    config = CorpusConfig(name=str(path))
+    few = recipe_for(config)
     path.write_text("".join(f"the word{i} is here\tle mot{i} est ici\n" for i in range(6_000)))
-    assert (few.preset, recipe_for(str(path)).preset) == ("tiny", "small")
+    assert (few.preset, recipe_for(config).preset) == ("tiny", "small")
 
 
 def test_a_file_that_cannot_be_read_has_a_recipe_without_reasons():
-    assert recipe_for("nowhere.tsv").why == () and recipe_for("nowhere.tsv").preset == "tiny"
+    found = recipe_for(CorpusConfig(name="nowhere.tsv"))
+    assert found.why == () and found.preset == "tiny"
+
+
+def test_a_tokenizer_that_cannot_be_made_leaves_the_recipe_of_the_file(tmp_path):
+    path = tmp_path / "mine.tsv"
+    path.write_text(toy_file("French"))
+    plain = CorpusConfig(name=str(path))
+    assert recipe_for(replace(plain, tokenizer="bpe", vocab_size=90_000)) == recipe_for(plain)
 
 
 def test_the_vocabulary_grows_with_the_file_and_has_room_for_every_character(tmp_path):
@@ -74,3 +126,7 @@ def test_the_vocabulary_grows_with_the_file_and_has_room_for_every_character(tmp
     corpus = file_corpus(path)
     assert corpus.vocab_size == 1_000
     assert corpus_tokenizer(corpus, CorpusConfig(name=str(path))).vocab_size > 1_800
+
+
+def _pieces(tokenizer, text):
+    return map(tokenizer.piece, tokenizer.encode(text))

@@ -192,7 +192,7 @@ def test_a_quotation_mark_that_closes_nothing_swallows_no_row():
 def test_lines_before_the_header_are_malformed_and_the_header_is_read():
     report = pairs_of("a.csv", lines(["# made by hand", "fr,en", *(f"{b},{a}" for a, b in PAIRS)])).clean()[1]
     assert report.layout == "columns 1 (fr) and 2 (en) of 2, header line read"
-    assert (report.kept, report.dropped, report.first_malformed) == (150, {"malformed": 1}, 1)
+    assert (report.kept, report.dropped, report.lines["malformed"]) == (150, {"malformed": 1}, (1,))
 
 
 def test_doubled_quotation_marks_between_tabs_are_those_of_the_text():
@@ -206,7 +206,7 @@ def test_rows_whose_commas_are_not_quoted_are_malformed_and_named():
     report = pairs_of("a.csv", lines(f"Yes, {a},{b}" if i % 3 == 2 else f"{a},{b}" for i, (a, b) in NUMBERED)).clean()[
         1
     ]
-    assert (report.kept, report.dropped, report.first_malformed) == (100, {"malformed": 50}, 3)
+    assert (report.kept, report.dropped, report.lines["malformed"][0]) == (100, {"malformed": 50}, 3)
     with pytest.raises(CorpusError, match=r"different numbers of cells.*quotation marks.*save it as TSV"):
         pairs_of("a.csv", lines(f"{a}{', so' * (i % 3)},{b}{', oui' * (i % 2)}" for i, (a, b) in NUMBERED))
 

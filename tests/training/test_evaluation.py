@@ -46,7 +46,7 @@ def test_evaluation_leaves_the_model_in_its_mode_and_adds_overlap_scores_where_a
 def test_evaluating_on_nothing_is_refused():
     with pytest.raises(ValueError, match="there are no pairs to evaluate on"):
         evaluate(state(settings()).model, [], tokenizer())
-    with pytest.raises(ValueError, match=r"none of the 20 pairs fits into max_length \(1\) tokens"):
+    with pytest.raises(ValueError, match=r"none of the 20 validation pairs fits into max_length \(1\) tokens"):
         fitting(corpus().validation, tokenizer(), 1, 10)
 
 

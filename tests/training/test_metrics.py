@@ -47,6 +47,38 @@ def test_scores_carry_the_signature_that_reproduces_them():
     assert chrf(HYPOTHESES, REFERENCES).signature == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("飞行员爱熊，国王也爱。", "zh"),
+        ("パイロットはくまが大好きだ。", "char"),
+        ("นักบินรักหมีและพระราชา", "char"),
+        ("अध्यापक ने बच्चों को कहानी सुनाई", "13a"),
+        ("왕은 아주 작은 고양이를 사랑한다", "13a"),
+        ("The king loves the bear.", "13a"),
+    ],
+)
+def test_bleu_counts_the_tokens_of_the_script(text, tokens):
+    """In words all of a Chinese sentence is one, and a half-right translation scores as a wrong one."""
+    score = bleu([text, "x"], [text, text])
+    assert f"|tok:{tokens}|" in score.signature and 0 < score.value < 100
+    assert bleu([text], [text]).value == pytest.approx(100)
+    expected = sacrebleu.corpus_bleu([text, "x"], [[text, text]], tokenize=tokens, force=True).score
+    assert score.value == expected
+
+
+def test_there_is_no_bleu_where_no_reference_has_a_4_gram():
+    assert bleu(["a b c", "猫"], ["a b c", "猫"]) is None
+    assert bleu(["a b c", ""], ["a b c", "a b c d"]).value == 0
+    assert chrf(["a b c"], ["a b c"]).value == pytest.approx(100)
+
+
+def test_no_warning_of_sacrebleu_reaches_the_user(caplog, capfd):
+    tokenized = ["The king , who loves the bear , sleeps ."] * 200
+    assert bleu(tokenized, tokenized).value == pytest.approx(100)
+    assert not caplog.records and capfd.readouterr() == ("", "")
+
+
 def test_perfect_translations_score_100():
     assert bleu(REFERENCES, REFERENCES).value == pytest.approx(100)
     assert chrf(REFERENCES, REFERENCES).value == pytest.approx(100)

@@ -9,10 +9,15 @@ from transformer.config import AnyModelConfig, ModelConfig, missing_parts
 from transformer.data.corpora import Corpus
 from transformer.data.corpus_snapshot import SPLIT_RULE, is_own_copy
 from transformer.interventions.names import plural
+from transformer.training.metrics import NO_BLEU
+
+_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+"""The columns of metrics that overlap is scored by, and their names."""
 
 
-def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters: int) -> str:
-    """The text of CARD.md from a run's settings and its rows of metrics."""
+def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters: int, left_out: str = "") -> str:
+    """The text of CARD.md from a run's settings and its rows of metrics; `left_out` is a sentence about the training
+    pairs that were too long."""
     m, c, r = settings.model, settings.corpus, settings.resolved
     steps = max((row["step"] for row in rows), default=0)
     seconds = max((row["elapsed_s"] for row in rows), default=0.0)
@@ -21,7 +26,7 @@ def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters:
     return f"""# {settings.name}
 
 {corpus.description}: {corpus.source_name} to {corpus.target_name}.
-{_credit(settings, corpus)}
+{_credit(settings, corpus, left_out)}
 {_model(m, n_parameters)}{_missing(settings)}
 
 {_beginning(settings)}\
@@ -68,11 +73,13 @@ def _missing(settings: Settings) -> str:
     return said
 
 
-def _credit(settings: Settings, corpus: Corpus) -> str:
-    """Whom the sentences come from, and how a file was split; nothing for what the lab generates."""
+def _credit(settings: Settings, corpus: Corpus, left_out: str) -> str:
+    """Whom the sentences come from, how a file was read and split, and what was too long; empty for none of these."""
     said = [f"The sentences: {credit}\n" for credit in (corpus.credit, settings.credit) if credit]
     if corpus.report is not None:
         said.append(f"Read from the file: {corpus.report}.\n")
+    if left_out:
+        said.append(f"{left_out}\n")
     if is_own_copy(settings.corpus):
         said.append(f"Which of them it was trained on is decided by the source sentence: {SPLIT_RULE}.\n")
     return "".join(f"\n{line}" for line in said)
@@ -92,13 +99,16 @@ def _table(rows: Sequence[dict]) -> str:
     last = {row["split"]: row for row in rows if row["split"] != "train"}
     if not last:
         return "It was stopped before its first evaluation.\n"
-    columns = ["exact match", "perplexity"]
-    if any(row["bleu"] is not None for row in last.values()):
-        columns += ["BLEU", "chrF"]
+    scores = [name for name in _SCORES if any(row[name] is not None for row in last.values())]
+    columns = ["exact match", "perplexity", *(_SCORES[name] for name in scores)]
     lines = [f"| split | pairs | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"]
     for split, row in last.items():
         values = [f"{row['exact_match']:.4f}", f"{row['perplexity']:.3f}"]
-        values += [f"{row[name]:.1f}" for name in ("bleu", "chrf") if row[name] is not None]
+        values += ["-" if row[name] is None else f"{row[name]:.1f}" for name in scores]
         lines.append(f"| {split} (step {row['step']:,}) | {row['count']:,} | {' | '.join(values)} |")
-    note = "" if len(last) > 1 else "\nIt was stopped before it was scored on held-out pairs.\n"
-    return "\n".join(lines) + "\n\nPairs are translated greedily; perplexity is unsmoothed, per token.\n" + note
+    notes = ["Pairs are translated greedily; perplexity is unsmoothed, per token.\n"]
+    if "chrf" in scores and any(row["bleu"] is None for row in last.values()):
+        notes.append(f"Where there is no BLEU: {NO_BLEU}.\n")
+    if len(last) == 1:
+        notes.append("It was stopped before it was scored on held-out pairs.\n")
+    return "\n".join([*lines, "", *notes])

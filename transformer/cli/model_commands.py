@@ -12,8 +12,10 @@ from tqdm import tqdm
 from transformer.analysis.heads.published import SURVEY_FILE, publish_survey
 from transformer.checkpoints.store import CheckpointError
 from transformer.config import DecodeConfig
+from transformer.data.batches import fits
+from transformer.data.cleaning import REASONS, CleaningReport, Reason
 from transformer.data.corpus_snapshot import AbsentCorpus, load_own
-from transformer.data.pair_files import read_pairs
+from transformer.data.pair_files import PairFile, read_parallel
 from transformer.data.unpacking import CorpusError
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import merged, parse_intervention, superseded_notes
@@ -24,13 +26,18 @@ from transformer.text.pairs import Pair, Split, clean_text, split_of, words
 from transformer.text.tokenizer import TokenizerError
 from transformer.training.evaluation import evaluate as evaluate_pairs
 from transformer.training.events import TrainingError
+from transformer.training.metrics import NO_BLEU, Score
 
 EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
 """The errors of a wrong argument, file or setting; shown as one sentence."""
 
 
+_LOST: tuple[Reason, ...] = ("malformed", "too_long")
+"""The reasons for which a line of a file cannot be scored; blank and repeated ones have nothing to score."""
+
+
 class LinesLost(Exception):
-    """Some lines could not be translated; all others were."""
+    """Some lines could not be translated or scored; all others were."""
 
 
 ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
@@ -94,7 +101,7 @@ def _print_translations(lab: Lab, text: str, settings: DecodeConfig) -> None:
 def evaluate(
     *,
     model: ModelName,
-    pairs: Path | None = None,
+    pairs: tuple[Path, ...] = (),
     columns: str | None = None,
     split: str | None = None,
     longest_words: int | None = None,
@@ -103,7 +110,9 @@ def evaluate(
     """Score a model on sentence pairs and print one JSON object.
 
     Args:
-        pairs: A file of source and target, as `train` takes it; without it, the model's own held-out pairs.
+        pairs: A file of source and target, or two parallel files, as `train` takes them; without it, the model's own
+            held-out pairs. A pair that is too long for the model is left out, and its line told on the error stream;
+            where lines were left out so, or cannot be read, the exit status at the end is 1.
         columns: The columns of that file that hold them, such as en,fr or 2,4; without it, found by name and content.
         split: Which pairs: validation, random (held out; the default), or what else the corpus holds out, such as
             combinations. Of a file all pairs are taken unless train, validation or random is named: those that a run
@@ -111,34 +120,36 @@ def evaluate(
         longest_words: Only pairs with at most this many words of source, punctuation not counted.
         limit: Score at most this many pairs, the first ones.
     """
-    lab = load(model)
-    if pairs is None:
+    lab, lost = load(model), 0
+    if not pairs:
         chosen = _own_split(lab, split or "random")
     else:
-        usable, report = read_pairs(pairs, columns).clean()
-        print(f"{pairs.name}: {report}", file=sys.stderr)
-        chosen = _of_split(usable, split)
+        file = read_parallel(pairs, columns)
+        usable, report = file.clean()
+        print(f"{file.name}: {report}", file=sys.stderr)
+        chosen, lost = _short_enough(lab, file, report, _of_split(usable, split))
     if longest_words is not None:
         chosen = [pair for pair in chosen if _n_words(pair.source) <= longest_words]
     chosen = chosen[:limit] if limit is not None else chosen
     with tqdm(total=len(chosen), unit=" pairs", disable=None) as bar:
         found = evaluate_pairs(lab.model, chosen, lab.tokenizer, overlap_scores=True, progress=bar.update)
-    assert found.bleu is not None and found.chrf is not None, "overlap scores were asked for"
+    assert found.chrf is not None, "overlap scores were asked for"
     _print_json(
         {
             "model": lab.name,
-            "pairs": str(pairs) if pairs is not None else None,
-            "split": split if pairs is not None else split or "random",
+            "pairs": " ".join(map(str, pairs)) or None,
+            "split": split if pairs else split or "random",
             "longest_words": longest_words,
             "count": found.count,
             "exact_match": found.exact_match,
-            "bleu": found.bleu.value,
-            "bleu_signature": found.bleu.signature,
+            **_bleu(found.bleu),
             "chrf": found.chrf.value,
             "chrf_signature": found.chrf.signature,
             "perplexity": found.perplexity,
         }
     )
+    if lost:
+        raise LinesLost(f"{lost:,} {plural(lost, 'line')} could not be scored")
 
 
 def inspect(
@@ -199,6 +210,29 @@ def _own_split(lab: Lab, split: str) -> Sequence[Pair]:
     if split not in splits:
         raise ValueError(f"{lab.name} has no split {split!r}; choose one of: {', '.join(splits)}")
     return splits[split]
+
+
+def _short_enough(
+    lab: Lab, file: PairFile, report: CleaningReport, pairs: Sequence[Pair]
+) -> tuple[Sequence[Pair], int]:
+    """Returns the pairs of a file that fit into the model, and how many lines cannot be scored, each told with its
+    number."""
+    most = lab.model.config.max_length
+    overlong = {pair for pair in pairs if not fits(pair, lab.tokenizer, most)}
+    told = dict.fromkeys(file.lines_of(overlong), f"longer than the {most:,} tokens that {lab.name} takes")
+    for reason in _LOST:
+        told |= dict.fromkeys(report.lines.get(reason, ()), REASONS[reason])
+    for line in sorted(told):
+        print(f"line {line:,}: {told[line]}, left out", file=sys.stderr)
+    lost = len(overlong) + sum(report.dropped.get(reason, 0) for reason in _LOST)
+    return [pair for pair in pairs if pair not in overlong], lost
+
+
+def _bleu(found: Score | None) -> dict[str, float | str | None]:
+    """Returns the entries of BLEU, or why there is none."""
+    if found is None:
+        return {"bleu": None, "bleu_reason": NO_BLEU}
+    return {"bleu": found.value, "bleu_signature": found.signature}
 
 
 def _n_words(text: str) -> int:

@@ -10,7 +10,8 @@ from tqdm import tqdm
 
 from transformer.cli.run_commands import described
 from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
-from transformer.data.corpus_cache import loaded
+from transformer.data.corpus_cache import prepared
+from transformer.data.statistics import left_out
 from transformer.runs import run_folder as run_folders
 from transformer.runs.status import RunError
 from transformer.runs.status import status as status_of
@@ -19,11 +20,16 @@ from transformer.training.distributed import Team, assembled, is_one_of_several
 from transformer.training.events import Evaluated, Event
 
 
+class RunsFailed(Exception):
+    """Some runs of a sweep failed; all others were trained."""
+
+
 def train_command(
     corpus: CorpusConfig, model: AnyModelConfig, settings: TrainConfig, why: tuple[str, ...] = ()
 ) -> Callable[..., None]:
     """The train command with these defaults, which depend on the corpus and the preset that are asked for, and the
     reasons for them."""
+    usual = model
 
     def train(
         *,
@@ -51,16 +57,20 @@ def train_command(
         command = f"{started_by} -m transformer {shlex.join(sys.argv[1:])}"
 
         def create() -> str:
-            return run_folders.create_run(
+            _check_vocabulary(model, usual)
+            made = run_folders.create_run(
                 model, train, corpus, pinned=sentence or None, name=name, command=command, credit=credit
             )
+            if name not in (None, made):
+                print(f"the name {name} is taken: this run is {made}", file=sys.stderr)
+            return made
 
         if is_one_of_several():
             if detach:
                 raise ValueError("--detach is for a trainer of one process: torchrun keeps its own in the foreground")
             _train_together(create, train)
             return
-        _print_reading(corpus)
+        _print_reading(corpus, model)
         run = create()
         if why:
             print("What suits this file, where your options do not say otherwise:", *why, sep="\n- ", file=sys.stderr)
@@ -76,6 +86,7 @@ def train_command(
 
 def sweep_command(corpus: CorpusConfig, model: AnyModelConfig, settings: TrainConfig) -> Callable[..., None]:
     """The sweep command with these defaults, which depend on the corpus and the preset that are asked for."""
+    usual = model
 
     def sweep(
         *,
@@ -97,27 +108,46 @@ def sweep_command(corpus: CorpusConfig, model: AnyModelConfig, settings: TrainCo
             sentence: Sentences whose translation is followed; without them, the corpus's examples.
             detach: Leave the runs to the queue in the background and return at once.
         """
-        _print_reading(corpus)
+        _check_vocabulary(model, usual)
+        _print_reading(corpus, model)
         base = Base(model=model, train=train, corpus=corpus, pinned=sentence or None)
         made = create_sweep(base, setting, values, command="python -m transformer " + shlex.join(sys.argv[1:]))
         if detach:
             start_sweep(made)
             print("\n".join(part.run.id for part in made.parts))
             return
+        failed = 0
         for part in made.parts:
-            _train_here(part.run.id, part.run.settings.train)
+            try:
+                _train_here(part.run.id, part.run.settings.train)
+            except RunError as error:
+                failed += 1
+                print(error, file=sys.stderr)
             if status_of(part.run.id).state == "paused":
                 raise KeyboardInterrupt  # Ctrl-C pauses one run, and is meant for all
         _print_sweep(made)
+        if failed:
+            raise RunsFailed(f"{failed} of {len(made.parts)} runs failed")
 
     sweep.__annotations__["model"] = type(model)
     return sweep
 
 
-def _print_reading(corpus: CorpusConfig) -> None:
-    """Says how a file of pairs was read."""
-    if (report := loaded(corpus).report) is not None:
-        print(f"{Path(corpus.name).name}: {report}", file=sys.stderr)
+def _check_vocabulary(model: AnyModelConfig, usual: AnyModelConfig) -> None:
+    """Raises ValueError where the options ask for a vocabulary of the model that is not its tokenizer's."""
+    if (asked := model.vocab_size) != usual.vocab_size:
+        raise ValueError(
+            f"--model.vocab-size {asked} cannot be: the tokenizer sets it; ask for --corpus.vocab-size {asked}"
+        )
+
+
+def _print_reading(corpus: CorpusConfig, model: AnyModelConfig) -> None:
+    """Says how a file of pairs was read, and which of them are too long."""
+    loaded, tokenizer = prepared(corpus)
+    if loaded.report is not None:
+        print(f"{Path(corpus.name).name}: {loaded.report}", file=sys.stderr)
+    if lost := left_out(loaded, tokenizer, model.max_length):
+        print(lost, file=sys.stderr)
 
 
 def _print_sweep(sweep: Sweep) -> None:
@@ -126,6 +156,7 @@ def _print_sweep(sweep: Sweep) -> None:
         run, now = part.run.id, status_of(part.run.id)
         last = next((row for row in reversed(run_folders.metrics(run)) if row["split"] == "validation"), {})
         exact = "-" if last.get("exact_match") is None else f"{100 * last['exact_match']:.1f}"
+        exact = "failed" if now.state == "failed" else exact
         loss = "-" if last.get("loss") is None else f"{last['loss']:.4f}"
         rows.append((spelt(part.value), exact, loss, f"{now.step}", f"{now.elapsed_s:.1f}", run))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

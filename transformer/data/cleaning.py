@@ -4,7 +4,7 @@ Not here: how rows are read from a file (pair_files.py), splits and tokenizers (
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -14,6 +14,8 @@ MAX_CHARACTERS = 500
 """Longest side of a pair that cleaning keeps."""
 EXAMPLES_SHOWN = 3
 """Dropped rows that a report keeps for each reason."""
+LINES_NAMED = 1_000
+"""Numbers of lines that a report keeps for each reason."""
 _SHOWN_CHARACTERS = 120
 
 Reason = Literal["malformed", "empty", "too_long", "duplicate"]
@@ -24,8 +26,6 @@ class Malformed(NamedTuple):
 
     text: str
     """Its beginning as it stands."""
-    line: int = 0
-    """The number of its line in the file, from 1; 0 where it has none."""
 
 
 Row = tuple[str, str] | Malformed
@@ -45,15 +45,16 @@ class CleaningReport:
     """The first few dropped rows of each reason, cut short, the two sides with a tab between them."""
     layout: str = ""
     """How the file was read: "columns 2 (en) and 3 (fr) of 3, header line read"."""
-    first_malformed: int = 0
-    """The number of the line of the first malformed row; 0 where there is none."""
+    lines: Mapping[Reason, tuple[int, ...]] = field(default_factory=dict)
+    """The numbers of the lines of the first LINES_NAMED dropped rows of each reason, where they have such."""
 
     def __str__(self) -> str:
         reasons = ", ".join(f"{count:,} {REASONS[reason]}" for reason, count in self.dropped.items())
+        malformed = self.lines.get("malformed")
         parts = [
             self.layout,
             f"{self.kept:,} of {self.read:,} pairs kept{f': dropped {reasons}' if reasons else ''}",
-            f"first malformed on line {self.first_malformed:,}" if self.first_malformed else "",
+            f"first malformed on line {malformed[0]:,}" if malformed else "",
         ]
         return "; ".join(part for part in parts if part)
 
@@ -66,17 +67,19 @@ REASONS: dict[Reason, str] = {
 }
 
 
-def clean_pairs(rows: Iterable[Row], layout: str = "") -> tuple[list[Pair], CleaningReport]:
-    """The usable pairs among these rows, in order, and what was dropped; `layout` says how they were read.
+def clean_pairs(rows: Iterable[Row], layout: str = "", lines: Sequence[int] = ()) -> tuple[list[Pair], CleaningReport]:
+    """The usable pairs among these rows, in order, and what was dropped; `layout` says how they were read, and `lines`
+    gives each row the number of its line.
 
     Text is normalised to NFC, and white space to single spaces. Dropped are rows without two sides, pairs with a side
     that has no word or more than MAX_CHARACTERS characters, and repeated pairs. Several translations of one source
     stay.
     """
     kept: dict[tuple[str, str], Pair] = {}
-    read = first_malformed = 0
+    read = 0
     counts = Counter[Reason]()
     examples: dict[Reason, list[str]] = {}
+    named: dict[Reason, list[int]] = {}
     for row in rows:
         read += 1
         sides = None if isinstance(row, Malformed) else (_normalised(row[0]), _normalised(row[1]))
@@ -85,14 +88,15 @@ def clean_pairs(rows: Iterable[Row], layout: str = "") -> tuple[list[Pair], Clea
             assert sides is not None and sides[0] is not None and sides[1] is not None, "_fault refuses such rows"
             kept[sides[0], sides[1]] = Pair(sides[0], sides[1])
             continue
-        if isinstance(row, Malformed) and not counts[reason]:
-            first_malformed = row.line
         counts[reason] += 1
+        if lines and counts[reason] <= LINES_NAMED:
+            named.setdefault(reason, []).append(lines[read - 1])
         if len(shown := examples.setdefault(reason, [])) < EXAMPLES_SHOWN:
             shown.append(_shortened(row))
     dropped: dict[Reason, int] = {reason: counts[reason] for reason in REASONS if counts[reason]}
     frozen: dict[Reason, tuple[str, ...]] = {reason: tuple(shown) for reason, shown in examples.items()}
-    return list(kept.values()), CleaningReport(read, len(kept), dropped, frozen, layout, first_malformed)
+    numbers: dict[Reason, tuple[int, ...]] = {reason: tuple(found) for reason, found in named.items()}
+    return list(kept.values()), CleaningReport(read, len(kept), dropped, frozen, layout, numbers)
 
 
 def _fault(sides: tuple[str | None, str | None] | None, kept: Mapping[tuple[str, str], Pair]) -> Reason | None:

@@ -17,6 +17,7 @@ from transformer.data.pair_files import PairFile, kinds_of_files, read_pairs
 from transformer.data.tasks import N_TRAIN, TASKS, AlignmentUnit, GeneratedPairs, Task, held_out_pairs, symbol_task
 from transformer.data.unpacking import CorpusError
 from transformer.text.pairs import Pair, Split, split_of, words
+from transformer.text.scripts import unspaced_characters
 from transformer.text.tokenizer import Tokenizer, TokenizerError, TokenizerKind, train_tokenizer
 
 TOKENIZER_PAIRS_OF_TASK, TOKENIZER_PAIRS_OF_FILE = 10_000, 100_000
@@ -111,17 +112,22 @@ def names_emoji(name: str) -> bool:
 def corpus_tokenizer(corpus: Corpus, config: CorpusConfig) -> Tokenizer:
     """A tokenizer of the asked kind, learned from the corpus; TokenizerError for a vocabulary that it cannot fill.
 
-    Where the config leaves the size open and what suits the corpus has no room for its characters, or is more than the
-    text can fill, it is what the tokenizer takes by itself.
+    Where the config leaves the kind open, characters of scripts without spaces are pieces by themselves, beside those
+    that suit the corpus: pieces of many characters would be whole clauses, each too rare to be learned. Where it leaves
+    the size open and what suits the corpus has no room for its characters, or is more than the text can fill, it is
+    what the tokenizer takes by itself.
     """
     kind = corpus.tokenizer if config.tokenizer == "auto" else config.tokenizer
     suited = corpus.vocab_size if kind in ("bpe", "unigram") else None
+    apart = unspaced_characters(tokenizer_texts(corpus)) if suited is not None and config.tokenizer == "auto" else ()
     try:
-        return train_tokenizer(kind, tokenizer_texts(corpus), config.vocab_size or suited)
+        return train_tokenizer(
+            kind, tokenizer_texts(corpus), config.vocab_size or (suited and suited + len(apart)), apart=apart
+        )
     except TokenizerError:
         if suited is None or config.vocab_size is not None:
             raise
-        return train_tokenizer(kind, tokenizer_texts(corpus))
+        return train_tokenizer(kind, tokenizer_texts(corpus), apart=apart)
 
 
 def tokenizer_texts(corpus: Corpus) -> Iterator[str]:
@@ -219,7 +225,7 @@ def _emoji_corpus(name: str) -> Corpus:
             "unseen words": splits.unseen_words,
         },
         tokenizer="bpe",
-        vocab_size=2_000 if language in ("ja", "zh") else 1_000,  # their characters alone are more than 1,000
+        vocab_size=1_000,
         examples=_examples(splits.seen_words),
         source_name="English",
         target_name=emoji_names.LANGUAGES[language],

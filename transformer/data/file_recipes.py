@@ -8,19 +8,22 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from transformer.config import PRESETS, CorpusConfig, ScheduleKind, TrainConfig
-from transformer.data.corpora import Corpus, CorpusError, suited_vocabulary
-from transformer.data.corpus_cache import loaded, stamp
+from transformer.data.corpora import Corpus, CorpusError
+from transformer.data.corpus_cache import prepared, stamp
 from transformer.data.recipes import MUON, RECIPES, Recipe
-from transformer.text.pairs import Pair, words
+from transformer.data.statistics import longer_sides, spaced
+from transformer.text.scripts import unspaced_characters, unspaced_script
+from transformer.text.tokenizer import Tokenizer, TokenizerError, TokenizerKind
 
 SAMPLE = 2_000
 """Training pairs, evenly spaced, whose lengths are looked at."""
-PIECES_PER_WORD = 1.4
-BYTES_PER_PIECE = 5
-"""The bytes of a piece in text without spaces between words: a character of Chinese has three."""
 PADDING = 1.1
 """Tokens of a batch for each real one."""
 _OF_FILES = replace(MUON, learning_rate=6e-3, warmup_steps=50, evaluate_pairs=500)
+_ROOM = (64, 128, 256, 512)
+"""The lengths to choose from, below the most."""
+_MOST_ROOM = 1_024
+_UNITS: dict[TokenizerKind, str] = {"words": "words", "char": "characters", "bpe": "pieces", "unigram": "pieces"}
 _PAPER = TrainConfig(
     max_steps=100_000,
     learning_rate=7e-4,  # eq. 3 at d_model 512
@@ -60,38 +63,41 @@ SIZES = (
 """The sizes below the paper's, ascending."""
 
 
-def recipe_for(name: str, columns: str | None = None) -> Recipe:
-    """Returns the recipe of a corpus that comes with the lab, or of a file by its path and columns; where the file
-    cannot be read, the one for few pairs."""
-    if name in RECIPES:
-        return RECIPES[name]
-    config = CorpusConfig(name=name, columns=columns)
+def recipe_for(config: CorpusConfig) -> Recipe:
+    """Returns the recipe of a corpus that comes with the lab, or of a file as its tokenizer cuts it; where the file
+    cannot be read, the one for few pairs, without reasons."""
+    if config.name in RECIPES:
+        return RECIPES[config.name]
     try:
         return _of_file(config, stamp(config))
     except CorpusError:
-        return replace(_recipe(SIZES[0], [Pair("", "")]), why=())
+        return replace(_recipe(SIZES[0], 1, [1], "", ""), why=())
 
 
 @lru_cache(maxsize=8)
 def _of_file(config: CorpusConfig, stamp: tuple[int, int]) -> Recipe:
-    return file_recipe(loaded(config))
+    try:
+        return file_recipe(*prepared(config))
+    except TokenizerError:  # of a tokenizer that cannot be made it is told where that is chosen
+        return file_recipe(*prepared(replace(config, tokenizer="auto", vocab_size=None)))
 
 
-def file_recipe(corpus: Corpus) -> Recipe:
+def file_recipe(corpus: Corpus, tokenizer: Tokenizer) -> Recipe:
     """Returns the recipe that suits the training pairs of a file, with its reasons."""
-    size = next((size for size in SIZES if len(corpus.train) <= size.pairs), None)
+    n_pairs = len(corpus.train)
+    size = next((size for size in SIZES if n_pairs <= size.pairs), None)
     if size is None:
-        return _paper_recipe(len(corpus.train))
-    return _recipe(size, corpus.train)
+        return _paper_recipe(n_pairs)
+    lengths = sorted(longer_sides(spaced(corpus.train, SAMPLE), tokenizer).tolist())
+    return _recipe(size, n_pairs, lengths, _UNITS[tokenizer.kind], _vocabulary(tokenizer))
 
 
-def _recipe(size: Size, pairs: Sequence[Pair]) -> Recipe:
-    n_pairs = len(pairs)
-    lengths = _lengths(pairs)
+def _recipe(size: Size, n_pairs: int, lengths: Sequence[int], unit: str, vocabulary: str) -> Recipe:
+    """Returns the recipe for so many pairs, with the ascending lengths of some in a unit of text."""
     mean, long = sum(lengths) / len(lengths), lengths[int(0.999 * (len(lengths) - 1))]
     steps = max(300, 100 * round(size.epochs * n_pairs * mean * PADDING / size.batch_tokens / 100))
     preset = PRESETS[size.preset]
-    max_length = next((fits for fits in (64, 128, 256) if 1.5 * long < fits), 512)
+    max_length = next((room for room in _ROOM if 1.5 * long < room), _MOST_ROOM)
     return Recipe(
         preset=size.preset,
         model=replace(preset, dropout=size.dropout, embedding_dropout=size.dropout, max_length=max_length),
@@ -108,13 +114,29 @@ def _recipe(size: Size, pairs: Sequence[Pair]) -> Recipe:
             "layers. A larger model would learn so few by heart, a smaller one could not hold what is in them.",
             f"Dropout {size.dropout:g}: each pair is seen about {size.epochs} times, and the fewer pairs there are the "
             "sooner they are known by heart.",
-            f"A vocabulary of {suited_vocabulary(n_pairs):,} pieces, so that each is seen often enough; more where the "
-            "text has more different characters, fewer where it has too few words.",
+            vocabulary,
             f"{steps:,} steps of {size.batch_tokens:,} tokens come to {size.epochs} times all pairs, at about "
-            f"{mean:.0f} tokens per sentence.",
-            f"Up to {max_length} tokens per sentence: of 1,000 pairs at most one is longer than about {long}.",
+            f"{mean:.0f} {unit} per sentence.",
+            f"Up to {max_length:,} {unit} per sentence: of 1,000 pairs at most one is longer than about {long:,}.",
             f"Muon, peak rate {size.learning_rate:g}, {_SCHEDULES[size.schedule]}: lower in the end than Adam.",
         ),
+    )
+
+
+def _vocabulary(tokenizer: Tokenizer) -> str:
+    """Returns the sentence about the vocabulary."""
+    number, unit = f"A vocabulary of {tokenizer.vocab_size:,}", _UNITS[tokenizer.kind]
+    if unit != "pieces":
+        return f"{number} {unit}, special tokens counted."
+    often = f"{number} pieces, so that each is seen often enough; in text with few different words they are fewer."
+    whole = [piece for piece in tokenizer.vocabulary() if unspaced_characters([piece], least=1)]
+    apart = all(piece in unspaced_characters([piece], least=1) for piece in whole)
+    script = unspaced_script(whole) if apart else None
+    if script is None:
+        return often
+    return (
+        f"{number} pieces; of {script} text, which has no spaces between words, each character is one: longer pieces "
+        "would be whole clauses, too rare to be learned."
     )
 
 
@@ -130,13 +152,3 @@ def _paper_recipe(n_pairs: int) -> Recipe:
             "there, train on a part of the file.",
         ),
     )
-
-
-def _lengths(pairs: Sequence[Pair]) -> list[int]:
-    """The estimated tokens of the longer side of some pairs, ascending."""
-    step = max(1, len(pairs) // SAMPLE)
-    return sorted(max(_n_pieces(pair.source), _n_pieces(pair.target)) for pair in pairs[::step])
-
-
-def _n_pieces(text: str) -> int:
-    return 1 + round(max(PIECES_PER_WORD * len(words(text)), len(text.encode()) / BYTES_PER_PIECE))

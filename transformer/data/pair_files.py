@@ -9,7 +9,8 @@ cleaning drops (cleaning.py), and where uploads are kept (uploads.py).
 """
 
 import sys
-from collections.abc import Sequence
+from array import array
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +27,8 @@ from transformer.data.columns import (
     side_names,
 )
 from transformer.data.tables import Table, table_of
-from transformer.data.unpacking import KINDS, CorpusError, unpacked_texts
-from transformer.text.pairs import Pair
+from transformer.data.unpacking import KINDS, CorpusError, packed_together, unpacked_texts
+from transformer.text.pairs import Pair, clean_text
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,23 @@ class PairFile:
     source_name: str = "source"
     target_name: str = "target"
     """The languages of the sides where the file names them, in English."""
+    lines: Sequence[int] = ()
+    """The number of each row's line, from 1."""
 
     def clean(self) -> tuple[list[Pair], CleaningReport]:
         """Returns the usable pairs, in order, and what was read and dropped."""
-        return clean_pairs(self.rows, self.layout)
+        return clean_pairs(self.rows, self.layout, self.lines)
+
+    def lines_of(self, pairs: Collection[Pair]) -> list[int]:
+        """Returns the numbers of the lines on which these usable pairs stand first, ascending."""
+        sought = {(pair.source, pair.target) for pair in pairs}
+        found: list[int] = []
+        for row, line in zip(self.rows, self.lines, strict=True):
+            sides = () if isinstance(row, Malformed) else (clean_text(row[0]), clean_text(row[1]))
+            if sides in sought:
+                sought.remove(sides)
+                found.append(line)
+        return found
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,14 @@ def read_pairs(path: Path, columns: str | None = None) -> PairFile:
     return pairs_of(path.name, content_of(path), columns)
 
 
+def read_parallel(paths: Sequence[Path], columns: str | None = None) -> PairFile:
+    """Returns the rows of a file, or of parallel files whose lines translate each other; as `read_pairs`."""
+    if len(paths) == 1:
+        return read_pairs(paths[0], columns)
+    files = [(path.name, content_of(path)) for path in paths]
+    return pairs_of(*packed_together(files, unpacking.MAX_FILE_BYTES), columns)
+
+
 def pairs_of(name: str, content: bytes, columns: str | None = None, *, limit: int | None = None) -> PairFile:
     """Returns the rows of a file of this name and content; CorpusError where it cannot be understood.
 
@@ -79,10 +101,11 @@ def pairs_of(name: str, content: bytes, columns: str | None = None, *, limit: in
     sample = [row.cells for row in table.sample if row.cells]
     n = n_columns(sample, table.names)
     if n < 2:
-        return PairFile(name, [Malformed(row.text, row.line) for row in table.rows()])
+        rows = [*table.rows()]
+        return PairFile(name, [Malformed(row.text) for row in rows], lines=[row.line for row in rows])
     chosen = _chosen(name, table, sample, n, columns)
-    rows, stray = _rows(table, n, chosen)
-    return PairFile(name, rows, _layout(table, n, chosen, stray), *side_names(table.names, chosen))
+    rows, lines, stray = _rows(table, n, chosen)
+    return PairFile(name, rows, _layout(table, n, chosen, stray), *side_names(table.names, chosen), lines)
 
 
 def offered_columns(path: Path, columns: str | None = None) -> Columns:
@@ -121,8 +144,8 @@ def _chosen(name: str, table: Table, sample: Sequence[Cells], n: int, columns: s
     return asked_columns(name, columns, table.names, n, table.noun)
 
 
-def _rows(table: Table, n: int, chosen: tuple[int, int]) -> tuple[list[Row], list[int]]:
-    """Returns the chosen two cells of each row, and the lines with a quotation mark that closes nothing.
+def _rows(table: Table, n: int, chosen: tuple[int, int]) -> tuple[list[Row], Sequence[int], list[int]]:
+    """Returns the chosen two cells of each row, its line, and the lines with a quotation mark that closes nothing.
 
     A row with more cells is malformed: one may have been cut in two. But where tabs stand between cells, which no
     sentence holds, the first two are right whatever follows them; and they are right in a row that ends early.
@@ -130,16 +153,17 @@ def _rows(table: Table, n: int, chosen: tuple[int, int]) -> tuple[list[Row], lis
     source, target = chosen
     most = 0 if max(chosen) > 1 else sys.maxsize if table.is_ragged else n
     rows: list[Row] = []
-    stray: list[int] = []
+    lines, stray = array("L"), []
     for row in table.rows():
+        lines.append(row.line)
         cells = row.cells
         if len(cells) == n or 1 < len(cells) <= most:
             rows.append((cells[source], cells[target]))
         else:
-            rows.append(Malformed(row.text, row.line))
+            rows.append(Malformed(row.text))
         if row.is_stray:
             stray.append(row.line)
-    return rows, stray
+    return rows, lines, stray
 
 
 def _layout(table: Table, n: int, chosen: tuple[int, int], stray: Sequence[int]) -> str:

@@ -116,6 +116,32 @@ def corpus_stats(corpus: Corpus, tokenizer: Tokenizer | None = None) -> CorpusSt
     )
 
 
+def longer_sides(pairs: Sequence[Pair], tokenizer: Tokenizer) -> Int[ndarray, " pair"]:
+    """Returns the tokens of each pair's longer side, its bos or eos included."""
+    lengths = ((len(tokenizer.encode(pair.source)), len(tokenizer.encode_target(pair.target))) for pair in pairs)
+    return np.fromiter((1 + max(sides) for sides in lengths), dtype=np.int64)
+
+
+def left_out(corpus: Corpus, tokenizer: Tokenizer, max_length: int) -> str:
+    """Returns a sentence on the training pairs that are too long for a model of this `max_length`; empty if none is.
+
+    Of more than MOST_PAIRS pairs so many are counted, evenly spaced.
+    """
+    return too_long(longer_sides(spaced(corpus.train, MOST_PAIRS), tokenizer), len(corpus.train), max_length)
+
+
+def too_long(sides: Int[ndarray, " pair"], n_pairs: int, max_length: int) -> str:
+    """Returns that sentence from the tokens of the longer sides of some, or of all, of so many pairs."""
+    lost = int((sides > max_length).sum())
+    if not lost:
+        return ""
+    share = f"{lost:,} of {n_pairs:,}" if len(sides) == n_pairs else f"About {100 * lost / len(sides):.2g} % of the"
+    return (
+        f"{share} training pairs are longer than {max_length:,} tokens on a side and are left out; the longest has "
+        f"{sides.max():,}."
+    )
+
+
 def spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
     """Up to `count` evenly spaced ones of these pairs."""
     n = min(len(pairs), count)

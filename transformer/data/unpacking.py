@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from charset_normalizer import from_bytes
+
 from transformer.data.languages import language
 
 MAX_FILE_BYTES = 256 * 2**20
@@ -24,6 +26,13 @@ KINDS = (".tsv", ".txt", ".csv", ".jsonl", ".tmx")
 """The endings of a file that holds pairs."""
 _CHUNK = 2**20
 _RATIO_FROM = 16 * 2**20
+_GUESSED_BYTES = 2**16
+"""Bytes from which an encoding is guessed."""
+_ENCODINGS = [
+    *("cp1252", "utf_16_le", "utf_16_be", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256"),
+    *("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "tis_620"),
+]
+"""The encodings that are guessed."""
 _MAX_DIRECTORY = 2**16
 """Largest table of contents of a .zip, in bytes: a few hundred files."""
 _ABOUT = re.compile(r"(readme|licen[cs]e|about|copying|changelog|credits|metadata)\b", re.IGNORECASE)
@@ -205,6 +214,16 @@ def _too_large(name: str, limit: int) -> CorpusError:
     return CorpusError(f"{name} is larger than {limit:,} bytes: bring a part of it")
 
 
+def _guessed_encoding(content: bytes) -> str:
+    """Returns a few words on the encoding that this looks like; empty where none fits."""
+    best = from_bytes(content[:_GUESSED_BYTES], cp_isolation=_ENCODINGS).best()
+    if best is None:
+        return ""
+    # Many code pages give the same text: the first in the list is the most usual.
+    usual = next(name for name in _ENCODINGS if name in best.could_be_from_charset)
+    return f", it looks like {usual.replace('_', '-')}"
+
+
 def _decoded(name: str, content: bytes) -> str:
     """The text, lines ended by newlines alone."""
     sixteen_bit = content[:2] in (b"\xff\xfe", b"\xfe\xff") and content[:4] != b"\xff\xfe\0\0"
@@ -213,7 +232,10 @@ def _decoded(name: str, content: bytes) -> str:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
         meant = "UTF-16, as its first bytes say," if sixteen_bit else "UTF-8"
-        raise CorpusError(f"{name} is not {meant} text (byte {error.start:,}): save it as UTF-8") from error
+        guess = "" if sixteen_bit else _guessed_encoding(content)
+        raise CorpusError(f"{name} is not {meant} text (byte {error.start:,}){guess}: save it as UTF-8") from error
     if "\0" in text:
-        raise CorpusError(f"{name} is not UTF-8 text: it holds NUL characters. Save it as UTF-8")
+        raise CorpusError(
+            f"{name} is not UTF-8 text: it holds NUL characters{_guessed_encoding(content)}. Save it as UTF-8"
+        )
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

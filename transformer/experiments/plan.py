@@ -62,7 +62,7 @@ class StudyPlan:
 
     def configs(self, corpus: str, positions: PositionKind, seed: int) -> tuple[ModelConfig, TrainConfig, CorpusConfig]:
         """Returns the settings of one run: the corpus's recipe with what the plan sets, on one thread in float32."""
-        recipe, by_length = recipe_for(corpus), corpus in LENGTH_TASKS
+        recipe, by_length = recipe_for(CorpusConfig(name=corpus)), corpus in LENGTH_TASKS
         model = replace(recipe.model, positions=positions)
         if by_length:
             model = replace(model, max_length=self.tested_to + 1)

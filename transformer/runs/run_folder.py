@@ -54,7 +54,7 @@ from transformer.runs.status import (
 )
 from transformer.runs.warm_start import Start, check_start, start_of
 from transformer.text.pairs import clean_text
-from transformer.text.tokenizer import Tokenizer
+from transformer.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
 _PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece", "sacrebleu")
 
@@ -96,6 +96,8 @@ def create_run(
     check_room(acting().id)
     begin = start_of(start_from) if isinstance(start_from, str) else start_from
     loaded, tokenizer = prepared(corpus)
+    if (ids := (model.pad_id, model.bos_id, model.eos_id)) != (PAD, BOS, EOS):
+        raise RunError(f"pad_id, bos_id and eos_id {ids} must be {(PAD, BOS, EOS)}, which every tokenizer here uses")
     model = replace(model, vocab_size=tokenizer.vocab_size)
     pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(map(clean_text, pinned)))
     _check_pinned(pinned, tokenizer, model.max_length)

@@ -29,6 +29,7 @@ from transformer.checkpoints.store import history, load_tensors, save_tensors
 from transformer.data.batches import encode_sources
 from transformer.data.corpora import Corpus
 from transformer.data.corpus_snapshot import load_own
+from transformer.data.statistics import left_out
 from transformer.decoding.greedy import translate_ids
 from transformer.files import append_rows, remove_leftovers, write_text
 from transformer.runs.status import SNAPSHOTS, STATE_FILE, RunLog
@@ -202,6 +203,8 @@ def _prepare(folder: Path, threads: int) -> LiveRun:
     if settings.resolved is not None:
         device = resolve_device(settings.resolved.device)
         return LiveRun(folder, settings, corpus, tokenizer, _last_state(folder, settings, device))
+    for split, pairs in corpus.held_out.items():  # told now rather than at the end of a long training
+        fitting(pairs, tokenizer, settings.model.max_length, 1, name=_held_out(split))
     device = resolve_device(settings.train.device)
     state = _first_state(folder, settings, device)
     precision = measured_precision(state, settings.train, corpus, tokenizer)
@@ -281,14 +284,21 @@ def _finish(run: LiveRun, run_log: RunLog, outcome: Outcome) -> None:
         _score_held_out(run, run_log)
     write_history(run.folder, run.folder / SNAPSHOTS)
     rows = history(run.folder)
-    write_text(run.folder / CARD_FILE, card(run.settings, run.corpus, rows, state.model.n_parameters()))
+    lost = left_out(run.corpus, run.tokenizer, state.model.config.max_length)
+    write_text(run.folder / CARD_FILE, card(run.settings, run.corpus, rows, state.model.n_parameters(), lost))
     run_log.say(state="stopped" if asked else "finished", phase="", reason="asked" if asked else outcome)
+
+
+def _held_out(split: str) -> str:
+    """Returns the name of these held-out pairs."""
+    return f'held-out pairs of "{split}"'
 
 
 def _score_held_out(run: LiveRun, run_log: RunLog) -> None:
     state = run.state
     for split, pairs in run.corpus.held_out.items():
-        chosen = fitting(pairs, run.tokenizer, state.model.config.max_length, run.settings.train.test_pairs)
+        most, count = state.model.config.max_length, run.settings.train.test_pairs
+        chosen = fitting(pairs, run.tokenizer, most, count, name=_held_out(split))
         overlap = run.corpus.primary_metric != "exact_match"
         found = evaluate(state.model, chosen, run.tokenizer, overlap_scores=overlap)
         row = asdict(as_event(found, state.step, state.elapsed_s))

@@ -102,11 +102,14 @@ def train_characters(sentences: list[str], vocab_size: int | None) -> SentencePi
 
 
 def train_subwords(
-    kind: Literal["bpe", "unigram"], sentences: list[str], vocab_size: int | None
+    kind: Literal["bpe", "unigram"], sentences: list[str], vocab_size: int | None, apart: Sequence[str] = ()
 ) -> SentencePieceTokenizer:
-    """A tokenizer of pieces of these sentences; with None as many as DEFAULT_VOCAB_SIZE or the text allows."""
+    """A tokenizer of pieces of these sentences; with None as many as DEFAULT_VOCAB_SIZE or the text allows.
+
+    Each string of `apart` is a piece by itself, and part of no other one.
+    """
     # 0.9995 leaves the rarest characters to the byte pieces, which spell any character.
-    options = {"byte_fallback": True, "character_coverage": 0.9995}
+    options = {"byte_fallback": True, "character_coverage": 0.9995, "user_defined_symbols": list(apart)}
     try:
         return _train_sentencepiece(kind, sentences, vocab_size or DEFAULT_VOCAB_SIZE, **options)
     except TokenizerError as error:

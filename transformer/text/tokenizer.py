@@ -93,11 +93,14 @@ class Tokenizer(Protocol):
         ...
 
 
-def train_tokenizer(kind: TokenizerKind, texts: Iterable[str], vocab_size: int | None = None) -> Tokenizer:
+def train_tokenizer(
+    kind: TokenizerKind, texts: Iterable[str], vocab_size: int | None = None, *, apart: Sequence[str] = ()
+) -> Tokenizer:
     """A tokenizer learned from these texts; the same texts give the same tokenizer, bit for bit.
 
     `vocab_size` counts the specials. None takes every word (words), every character (char), or DEFAULT_VOCAB_SIZE
-    pieces or as many as the text allows (bpe, unigram). Raises TokenizerError where the text has too few pieces
+    pieces or as many as the text allows (bpe, unigram). Each string of `apart` is a piece by itself, and part of
+    no other one, of a bpe or unigram tokenizer. Raises TokenizerError where the text has too few pieces
     for `vocab_size` (the message and `ceiling` say how many it has), or where there is no text.
     """
     sentences = [text for text in map(valid_text, texts) if words(text)]
@@ -109,7 +112,7 @@ def train_tokenizer(kind: TokenizerKind, texts: Iterable[str], vocab_size: int |
         case "char":
             return train_characters(sentences, vocab_size)
         case "bpe" | "unigram":
-            return train_subwords(kind, sentences, vocab_size)
+            return train_subwords(kind, sentences, vocab_size, apart)
         case _:
             raise ValueError(f"tokenizer kind ({kind!r}) must be one of: words, bpe, unigram, char")
 

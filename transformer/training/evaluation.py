@@ -29,6 +29,7 @@ class Evaluation:
     perplexity: float
     exact_match: float
     bleu: metrics.Score | None
+    """None where it was not asked for, or no reference has a 4-gram (`metrics.NO_BLEU`)."""
     chrf: metrics.Score | None
     count: int
     translations: tuple[str, ...]
@@ -86,11 +87,15 @@ def evaluate(
     )
 
 
-def fitting(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, count: int) -> list[Pair]:
-    """The first `count` pairs of which both sides fit into the model; ValueError where none does."""
+def fitting(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, count: int, *, name: str = "validation pairs"
+) -> list[Pair]:
+    """The first `count` pairs of which both sides fit into the model; ValueError, with their name, where none does."""
     found = list(islice((pair for pair in pairs if fits(pair, tokenizer, max_length)), count))
     if not found:
-        raise ValueError(f"none of the {len(pairs)} pairs fits into max_length ({max_length}) tokens")
+        raise ValueError(
+            f"none of the {len(pairs):,} {name} fits into max_length ({max_length}) tokens: take a larger one"
+        )
     return found
 
 

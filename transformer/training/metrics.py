@@ -12,6 +12,10 @@ from numpy import ndarray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from transformer.text.scripts import unspaced_script
+
+NO_BLEU = "BLEU counts runs of up to four words, and no reference has four"
+"""The reason where there is no BLEU."""
 Link = tuple[int, int]
 """(source unit, target unit), as in `Pair.alignment`."""
 
@@ -30,9 +34,20 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return sum(map(str.__eq__, hypotheses, references)) / len(references)
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """sacrebleu's BLEU (13a tokens, exponential smoothing), one reference each; ValueError as `exact_match`."""
-    return _scored(BLEU(), hypotheses, references)
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score | None:
+    """sacrebleu's BLEU (exponential smoothing), one reference each; ValueError as `exact_match`.
+
+    In words (13a), where most of the references is Chinese in sacrebleu's tokens of Chinese (zh), and in other scripts
+    without spaces in characters (char). None, for the reason NO_BLEU, where no reference has four of them: without any
+    4-gram to find, BLEU says 0 of perfect translations.
+    """
+    _check_counts(hypotheses, references)
+    script = unspaced_script(references)
+    tokens = "13a" if script is None else "zh" if script == "Chinese" else "char"
+    metric = BLEU(tokenize=tokens, force=True)  # force: no warning of text that looks tokenized, as "reverse" does
+    if not any(len(metric.tokenizer(text.rstrip()).split()) >= metric.max_ngram_order for text in references):
+        return None
+    return _scored(metric, hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:

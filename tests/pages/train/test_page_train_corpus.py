@@ -165,7 +165,7 @@ def test_a_generated_corpus_is_shown_too():
 
 def test_pairs_that_are_too_long_are_counted_beside_the_limit():
     at = open_page("train", max_length="6")
-    assert "will be skipped" in texts(opened(at))
+    assert "training pairs are longer than 6 tokens on a side and are left out" in texts(opened(at))
     assert "No pair fits into 1 tokens" in texts(open_page("train", max_length="1", sentence=""))
 
 

@@ -12,7 +12,7 @@ from pages.training.plans import Plan, lines_of, plan_of, recommended
 from transformer.access.people import NOBODY, Person, acting_as
 from transformer.config import PRESETS, missing_parts
 from transformer.data.corpora import CORPORA, CorpusError
-from transformer.data.file_recipes import recipe_for
+from transformer.data.recipes import RECIPES
 from transformer.data.uploads import save_upload
 from transformer.runs import run_folder
 from transformer.runs.benchmark import Benchmark, forecast
@@ -27,7 +27,7 @@ def test_what_is_recommended_has_no_fault_and_is_the_recipe(corpus):
     plan = recommended(corpus)
     model, train, chosen = plan.configs()
     assert not faults(plan) and not notes(plan) and plan.preset == RECIPE
-    assert (model, train, chosen.name) == (recipe_for(corpus).model, recipe_for(corpus).train, corpus)
+    assert (model, train, chosen.name) == (RECIPES[corpus].model, RECIPES[corpus].train, corpus)
 
 
 @pytest.mark.parametrize(
