@@ -70,11 +70,11 @@ def recipe_for(config: CorpusConfig) -> Recipe:
         return RECIPES[config.name]
     try:
         return _of_file(config, stamp(config))
-    except CorpusError:
+    except (CorpusError, TokenizerError):
         return replace(_recipe(SIZES[0], 1, [1], "", ""), why=())
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _of_file(config: CorpusConfig, stamp: tuple[int, int]) -> Recipe:
     try:
         return file_recipe(*prepared(config))

@@ -1,8 +1,9 @@
 """Scripts that are written without spaces between words, in which no pattern can tell a word."""
 
+import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal
 
 Unspaced = Literal["Chinese", "Japanese", "Thai", "Lao", "Burmese", "Khmer", "Tibetan"]
@@ -16,6 +17,15 @@ _BLOCKS: dict[Unspaced, tuple[tuple[int, int], ...]] = {
     "Khmer": ((0x1780, 0x17DA), (0x17DC, 0x17FF)),
     "Tibetan": ((0x0F00, 0x0FFF),),
 }
+_MARKED = (*range(0x0E00, 0x1800), *range(0xA9E0, 0xAA80))
+"""The blocks that have marks of their own."""
+_MARKS = "".join(chr(code) for code in _MARKED if unicodedata.category(chr(code))[0] == "M")
+_CLUSTER = re.compile(
+    "["
+    + "".join(f"{chr(low)}-{chr(high)}" for blocks in _BLOCKS.values() for low, high in blocks)
+    + rf"][{_MARKS}\u0300-\u036f\u3099\u309a]*"
+)
+"""A character of such a script, with the marks behind it."""
 _KANA = 0.05
 """The least share of kana among the characters of Japanese; Chinese has none."""
 _MOST_CHARACTERS = 200_000
@@ -42,25 +52,12 @@ def unspaced_script(texts: Iterable[str]) -> Unspaced | None:
 def unspaced_characters(texts: Iterable[str], least: int = 2) -> tuple[str, ...]:
     """Returns the characters of scripts without spaces that occur at least so often, the most frequent first; those
     with marks above, below or behind them (Thai, Khmer) also with these, as they are read."""
+    clusters = Counter(cluster for text in texts for cluster in _CLUSTER.findall(text))
     counts = Counter[str]()
-    for text in texts:
-        for cluster in _clusters(text):
-            counts.update({cluster, *cluster})
+    for cluster, count in clusters.items():
+        for piece in {cluster, *cluster}:
+            counts[piece] += count
     return tuple(sorted((c for c in counts if counts[c] >= least), key=lambda c: (-counts[c], c)))
-
-
-def _clusters(text: str) -> Iterator[str]:
-    """Yields each character of a script without spaces with the marks behind it."""
-    cluster = ""
-    for character in text:
-        if cluster and unicodedata.category(character)[0] == "M":
-            cluster += character
-            continue
-        if cluster:
-            yield cluster
-        cluster = character if _script(character) is not None else ""
-    if cluster:
-        yield cluster
 
 
 def _script(character: str) -> Unspaced | None:
