@@ -40,6 +40,7 @@ RUN_BY = {
     "python -m transformer experiment show NAME": _EXPERIMENT,
     "python benchmarks/decoding.py": _BENCH,
     "python benchmarks/file_recipes.py FILE --pairs N [SETTING=VALUE ...]": _BENCH,
+    "python benchmarks/gpu.py": _BENCH,
     "python benchmarks/time_to_accuracy.py": _BENCH,
     "python benchmarks/training.py": _BENCH,
     _TORCHRUN: "tests/test_readme.py::test_torchrun_trains_one_model_in_several_processes",

@@ -71,7 +71,7 @@ def recipe_of(
     of a file that is not here, one for few pairs."""
     try:
         config = CorpusConfig(name=config_name(corpus), columns=columns)
-    except ValueError:  # a CorpusError too
+    except (CorpusError, ValueError):
         return recipe_for(CorpusConfig(name=""))
     with suppress(ValueError, TypeError):
         config = replace(config, tokenizer=tokenizer or "auto", vocab_size=vocab_size)
