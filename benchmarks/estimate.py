@@ -31,7 +31,7 @@ from transformer.runs.status import status
 
 def settings(corpus: str, steps: int | None) -> TrainConfig:
     """Returns the corpus's recipe, with so many steps if a number is given."""
-    train = recipe_for(corpus).train
+    train = recipe_for(CorpusConfig(name=corpus)).train
     return train if steps is None else replace(train, max_steps=steps)
 
 
@@ -40,7 +40,7 @@ def estimated(corpus: str, train: TrainConfig) -> Estimate:
     config = CorpusConfig(name=corpus)
     text = load_corpus(config)
     tokenizer = corpus_tokenizer(text, config)
-    model = replace(recipe_for(corpus).model, vocab_size=tokenizer.vocab_size)
+    model = replace(recipe_for(CorpusConfig(name=corpus)).model, vocab_size=tokenizer.vocab_size)
     work = measuring.work_of(model, train, config, text.examples[:3], alone=True)
     watcher = Watcher()
     measuring.begin(work, tokenizer, watcher)
@@ -53,7 +53,7 @@ def estimated(corpus: str, train: TrainConfig) -> Estimate:
 
 def taken(corpus: str, train: TrainConfig) -> tuple[float, float]:
     """Seconds of training, and seconds from the first step to the end of scoring."""
-    run = run_folder.create_run(recipe_for(corpus).model, train, CorpusConfig(name=corpus))
+    run = run_folder.create_run(recipe_for(CorpusConfig(name=corpus)).model, train, CorpusConfig(name=corpus))
     run_folder.start(run)
     began = 0.0
     while (now := status(run)).active:

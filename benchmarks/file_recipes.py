@@ -61,7 +61,7 @@ def _train(corpus: Corpus, options: argparse.Namespace) -> None:
         corpus = replace(corpus, train=tuple(pairs), vocab_size=suited_vocabulary(len(pairs)))
     changes = dict(change.split("=") for change in options.changes)
     tokenizer = corpus_tokenizer(corpus, CorpusConfig(**_changed("corpus", changes)))
-    recipe = file_recipe(corpus)
+    recipe = file_recipe(corpus, tokenizer)
     model = replace(recipe.model, vocab_size=tokenizer.vocab_size, **_changed("model", changes))
     train = replace(recipe.train, device="cpu", threads=1, **_changed("train", changes))
     if options.steps is not None:

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
         gc.collect()
         gc.freeze()  # as serve.py does
         _report("idle", app, options.times)
-        recipe = recipe_for(MODEL)
+        recipe = recipe_for(CorpusConfig(name=MODEL))
         run = run_folder.create_run(recipe.model, recipe.train, CorpusConfig(name=MODEL))
         run_folder.start(run)
         try:

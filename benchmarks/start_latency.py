@@ -61,7 +61,8 @@ def first_metric_s(corpus: str) -> float:
     from transformer.runs.status import run_folder as folder_of
     from transformer.runs.status import status
 
-    recipe, config = recipe_for(corpus), CorpusConfig(name=corpus)
+    config = CorpusConfig(name=corpus)
+    recipe = recipe_for(config)
     prepared(config)
     begin = time.perf_counter()
     run_id = run_folder.create_run(recipe.model, recipe.train, config)

@@ -62,7 +62,9 @@ def _bring(key: str, take: Callable[[str], None], tell: Callable[[Problem], None
     try:
         check_quota(acting().id, adding=sum(file.size for file in files))
         path = save_uploads([(file.name, file.getvalue()) for file in files])
-    except (CorpusError, RunError) as error:
+    except CorpusError as error:  # it begins with the file's name, which stays as it is
+        tell(Problem(PLACE, f"{str(error).rstrip('.')}."))
+    except RunError as error:
         tell(Problem(PLACE, sentence(str(error))))
     else:
         take(corpora.of_path(path))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.client import HTTPResponse
+from email.message import Message
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -228,24 +228,27 @@ def test_messages_sent_by_hand_do_to_a_run_what_their_sender_may(browser, ada: P
 
 @pytest.mark.parametrize("path", ["", "static/favicon.png", "app/static/mark.svg", "_stcore/health", "media/none.csv"])
 def test_every_answer_says_that_it_belongs_to_nobody_elses_frame_and_is_what_it_says(server: Server, path):
-    answer = ask(f"{server.url}/{path}")
-    assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
-    assert "default-src 'self'" in answer.headers["content-security-policy"]
-    assert answer.headers["x-frame-options"] == "SAMEORIGIN"
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    own = [cookie for cookie in answer.headers.get_all("set-cookie", []) if cookie.startswith(COOKIE)]
+    _, headers = ask(f"{server.url}/{path}")
+    assert "frame-ancestors 'self'" in headers["content-security-policy"]
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert headers["x-frame-options"] == "SAMEORIGIN"
+    assert headers["x-content-type-options"] == "nosniff"
+    own = [cookie for cookie in headers.get_all("set-cookie", []) if cookie.startswith(COOKIE)]
     assert len(own) == 1 and "HttpOnly" in own[0] and "SameSite=Lax" in own[0]
 
 
 def test_metrics_answer_programs_of_the_machine_and_nobody_behind_a_proxy(server: Server):
     address = f"{server.url}/_stcore/metrics"
-    assert ask(address).status == 200
-    assert {ask(address, {"X-Forwarded-For": sent}).status for sent in ("203.0.113.9", "127.0.0.1")} == {404}
+    assert ask(address)[0] == 200
+    assert {ask(address, {"X-Forwarded-For": sent})[0] for sent in ("203.0.113.9", "127.0.0.1")} == {404}
 
 
-def ask(address: str, headers: Mapping[str, str] | None = None) -> HTTPResponse | HTTPError:
-    """The answer to a request for a page, whatever its status."""
+def ask(address: str, headers: Mapping[str, str] | None = None) -> tuple[int, Message]:
+    """The status of the answer to a request for a page, and its headers."""
     try:
-        return urlopen(Request(address, headers={"Accept": "text/html"} | dict(headers or {})))
+        answer = urlopen(Request(address, headers={"Accept": "text/html"} | dict(headers or {})))
     except HTTPError as error:
-        return error
+        answer = error
+    with answer:
+        assert answer.status is not None
+        return answer.status, answer.headers
