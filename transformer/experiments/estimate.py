@@ -11,7 +11,7 @@ START_S = 4.0
 
 
 def estimated_s(experiment: Experiment, budget: Budget) -> float:
-    """Returns the seconds that a budget takes on the machine of the shipped numbers, from its own cells there."""
+    """Returns the seconds that a budget takes on the test machine, from its own cells in the shipped numbers."""
     shipped = load_results(experiment.name)
     experiment.check(shipped)
     if not shipped.rows:

@@ -13,7 +13,7 @@ import numpy as np
 from transformer.experiments.outcome import Verdict
 from transformer.experiments.results import Cell, ExperimentError, Level, Results
 
-_AGAIN = "measure it anew"
+_AGAIN = "run it again"
 Bounds = tuple[float, float, float]
 """An estimate with the low and high end of its interval."""
 

@@ -26,7 +26,7 @@ def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Ser
     expect(page.get_by_text(re.compile("checks?, run just now"))).to_be_visible()
     page.keyboard.press("Escape")
 
-    expect(page.get_by_text(re.compile(r"About .* of the machine of the shipped numbers"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"About .* on our test machine"))).to_be_visible()
     page.get_by_role("button", name="Run it here").click()
     progress = page.get_by_text(re.compile(r"Table 1, measured, small: \d+%"))
     expect(progress).to_be_visible()

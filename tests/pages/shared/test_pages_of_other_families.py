@@ -69,4 +69,4 @@ def test_decoder_steps_in_every_look(name, kept, look):
 @pytest.mark.parametrize("other", [WITHOUT, WITH, CONVOLUTIONAL, "reverse"])
 def test_two_at_once_beside_a_transformer(other):
     at = open_page("compare", model="reverse", text=SENTENCE, two="models", other=other)
-    assert ("has no Cross-attention" in texts(at)) == (other == WITHOUT)
+    assert ("has no cross-attention" in texts(at)) == (other == WITHOUT)

@@ -101,7 +101,7 @@ def over_fitting(curves: Curves, train: TrainConfig) -> Finding | None:
     sentence = (
         f"The validation loss was lowest at step {found.at:,} ({number(found.lowest)} nats) and is "
         f"{number(found.now)} at step {found.step:,}, while the training loss fell from "
-        f"{number(found.train_then)} to {number(found.train_now)}: the model learns its training pairs by heart."
+        f"{number(found.train_then)} to {number(found.train_now)}: the model memorises its training pairs."
     )
     sentence += (
         f" Its translations still got better ({score} {then}, now {now})."
