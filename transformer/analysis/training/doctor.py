@@ -13,6 +13,7 @@ from transformer.analysis.training.curve_findings import (
     answer_seen,
     course_of_the_loss,
     not_a_number,
+    one_vector,
     over_fitting,
 )
 from transformer.analysis.training.curves import Curves, curves_of
@@ -69,6 +70,7 @@ def diagnose(
     if curves.evaluations and (over or len(curves.evaluations) >= 4):
         seen.append(answer_seen(curves, model) or all_wrong(curves, over=over))
         checked.append("the exact match of the last evaluation against its loss")
+        seen.append(one_vector(curves, model) if over and not enough else None)
     if corpus is None:
         unchecked.append("vocabulary and lengths (the corpus is not here)")
     else:
