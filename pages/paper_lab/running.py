@@ -46,7 +46,8 @@ def render_run_here(experiment: Experiment) -> None:
             guarded_fragment("The progress", _render_progress, every=EVERY_S)(experiment, budget, work, watcher)
             return
     names = {each.name: f"{each.name.capitalize()}: {each.says}" for each in experiment.budgets}
-    name = st.radio("Budget", list(names), index=len(names) - 1, format_func=names.__getitem__, key="lab-run-budget")
+    key = f"lab-run-budget-{experiment.name}"  # the browser would look for another experiment's label among these
+    name = st.radio("Budget", list(names), index=len(names) - 1, format_func=names.__getitem__, key=key)
     budget = experiment.budget(name)
     done = n_measured(experiment, budget)
     total = len(experiment.plan(budget))
