@@ -16,6 +16,7 @@ FAMILY = {WITH: "rnn", WITHOUT: "rnn", CONVOLUTIONAL: "conv"}
 def test_pages_that_take_transformers_apart_say_so_and_lead_on(page, name):
     at = open_page(page, model=name, text=SENTENCE)
     assert "This page takes Transformers apart" in texts(at)
+    assert ("Attention" in [link.proto.label for link in at.get("page_link")]) == (name != WITHOUT)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_attention_of_a_model_that_has_none_is_told():
 def test_attention_offers_the_one_kind_and_head_that_there_is():
     at = open_page("attention", model=WITH, text=SENTENCE, kind="encoder_self", show="rollout", head="3")
     said = texts(at).replace("\\", "")
-    assert "has no Encoder self-attention" in said and "only weights and their entropy" in said
+    assert "has no encoder self-attention" in said and "only weights and their entropy" in said
     assert "Explain a weight" not in said
 
 
