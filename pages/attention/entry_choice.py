@@ -83,7 +83,9 @@ def say_click(context: PageContext) -> None:
             f"and columns 0 to {len(attention.keys) - 1}."
         )
     if context.view.picture == "matrix" and context.view.show == "rollout":
-        st.caption("A click does nothing here: a rollout's entry is a sum over many paths, not one weight.")
+        st.caption(
+            "A click does nothing here: a rollout's entry is a sum over many paths, with no single q · k behind it."
+        )
     if not _clicked(context):
         return
     if context.view.forbids:

@@ -119,7 +119,10 @@ def _change_it(context: PageContext, query: int, key: int) -> None:
     offered: dict[str, tuple[Intervention, str]] = {
         "Forbid this entry": (MaskEntry(*where, query, key), "In all heads of this layer"),
         "Spread this row evenly": (SetAttentionRow(*where, context.head, query, "uniform"), "In this head alone"),
-        "All of this row on this key": (SetAttentionRow(*where, context.head, query, key), "In this head alone"),
+        "Put all of this row's attention on this key": (
+            SetAttentionRow(*where, context.head, query, key),
+            "In this head alone",
+        ),
     }
     with st.container(horizontal=True, gap="small"):
         _close()
@@ -229,7 +232,7 @@ def _row(data: EntryData) -> None:
 
 def _shares(context: PageContext, entry: Entry) -> None:
     terms = entry.parts
-    kind = context.view.kind.label.lower()
+    kind = context.view.kind.phrase
     st.caption(f"The output of layer {context.layer}'s {kind} at this query")
     scrolling_figure(
         shares_figure(list(terms), list(terms.values()), kind=context.view.kind, dark=is_dark()),

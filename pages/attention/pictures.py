@@ -35,9 +35,6 @@ from transformer.views.view import View
 
 D = TypeVar("D")
 
-NO_ROLLOUT_ENTRY = (
-    "Clicking does nothing here: a rollout is a product of whole matrices, with no single q · k behind an entry."
-)
 NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: this is the matrix."
 
 
@@ -161,9 +158,7 @@ def _draw(context: PageContext, picture: Matrix, data: MatrixData) -> None:
     """Renders the matrix on a canvas whose entries can be clicked."""
     label = f"{context.view.kind.label}, {picture_texts.title(picture, context)}"
     head_matrix(picture, data, label=label, forbids=context.view.forbids, key=MATRIX)
-    if isinstance(picture, AttentionRollout):
-        st.caption(NO_ROLLOUT_ENTRY)
-    elif context.view.picture == "lines":
+    if context.view.picture == "lines":
         st.caption(NO_LINES)
 
 

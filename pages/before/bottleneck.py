@@ -68,7 +68,7 @@ def _found_text(context: PageContext, data: BottleneckData) -> str:
     worst, best = int(share.argmin()), int(share.argmax())
     whole, exact = (int(each) for each in data.sentences[:, row])
     said = (
-        f"Of {length} tokens, position {best} is read back best ({share[best]:.0%}) and position {worst} worst "
+        f"Of {length} tokens, position {best} is recovered best ({share[best]:.0%}) and position {worst} worst "
         f"({share[worst]:.0%}). The model itself writes {exact:,} of {tested:,} such sentences without a mistake; "
         f"linear probes read {whole:,} of them back whole."
     )

@@ -69,7 +69,7 @@ def render_heads(context: PageContext, first: Side, second: Side, chosen: Choice
     if lacking := [side.name for side in (first, second) if kind not in side.seen.attentions]:
         if attention_layers(first.lab.model):
             choose_kind(context)
-        st.caption(f"{wording.plain(lacking[0])} has no {kind.label}, so there are no heads to compare.")
+        st.caption(f"{wording.plain(lacking[0])} has no {kind.phrase}, so there are no heads to compare.")
         return
     matching, problem = _matching(context, first, second, chosen)
     wanted = "same" if matching is None else chosen.pairing or _suggested_pairing(first, second)

@@ -196,17 +196,17 @@ def _what_changed(data: LeakData, off: set[MaskKind]) -> None:
 
 
 def _same_outputs_text(data: LeakData, off: set[MaskKind]) -> str:
-    """Says what lifting masks changed where every output kept its words: the loss, and why it can."""
+    """Says what lifting masks changed where every output's words stayed the same: the loss, and why it can."""
     before, after = data.loss.tolist()
     if wording.number(before) == wording.number(after):
         moved = float(np.abs(data.losses[1] - data.losses[0]).max())
         return (
-            "**Little depends on it here.** The outputs keep their words, and a sentence's loss moves by at most "
+            "**Little depends on it here.** The output words stay the same, and a sentence's loss moves by at most "
             f"{wording.number(moved)} nats per token."
         )
     verb = "rises" if after > before else "falls"
     text = (
-        f"**The loss {verb}, while the outputs keep their words.** Decoded step by step, the most probable token is "
+        f"**The loss {verb}, but the output words stay the same.** Decoded step by step, the most probable token is "
         "still the same at every step. "
         "The loss reads the same outputs in one pass (teacher-forced) and asks how probable each token was: "
         f"{wording.number(math.exp(-before))} before, {wording.number(math.exp(-after))} now (geometric mean)."

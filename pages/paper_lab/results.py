@@ -30,7 +30,7 @@ def render_results(experiment: Experiment, chosen: Choices) -> None:
         return
     _render_verdict(experiment, results, verdict)
     _render_chart(experiment, results, chosen)
-    st.markdown("###### The numbers on which the verdict hangs")
+    st.markdown("###### The measurements behind the verdict")
     exhibit(Measured(results), ExperimentFindings())
     _render_method(experiment, results, verdict)
     if not results.shipped:

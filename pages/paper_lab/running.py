@@ -46,15 +46,16 @@ def render_run_here(experiment: Experiment) -> None:
             guarded_fragment("The progress", _render_progress, every=EVERY_S)(experiment, budget, work, watcher)
             return
     names = {each.name: f"{each.name.capitalize()}: {each.says}" for each in experiment.budgets}
-    name = st.radio("Budget", list(names), index=len(names) - 1, format_func=names.__getitem__, key="lab-run-budget")
+    key = f"lab-run-budget-{experiment.name}"  # the browser would look for another experiment's label among these
+    name = st.radio("Budget", list(names), index=len(names) - 1, format_func=names.__getitem__, key=key)
     budget = experiment.budget(name)
     done = n_measured(experiment, budget)
     total = len(experiment.plan(budget))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         if done == total or is_damaged(experiment, budget):
-            already = "Measured here already: choose *Measured here* above."
-            st.markdown(already if done == total else "What was measured here cannot be used.")
-            st.button("Measure it anew", key="lab-anew", on_click=_anew, args=(experiment, budget))
+            already = "You've run this. Select *Measured here* to see it."
+            st.markdown(already if done == total else "The measurements made here can't be used.")
+            st.button("Run again", key="lab-again", on_click=_again, args=(experiment, budget))
         else:
             st.button(
                 "Continue" if done else "Run it here",
@@ -75,12 +76,12 @@ def render_run_here(experiment: Experiment) -> None:
 
 
 def _time_text(experiment: Experiment, budget: Budget, share: float) -> str:
-    """Returns how long this share of a budget takes, as a sentence; empty where no shipped numbers tell."""
+    """Returns how long this share of a budget takes, as a sentence; empty without shipped numbers to judge by."""
     try:
         left = duration(estimated_s(experiment, budget) * share)
     except ExperimentError:
         return ""
-    return f"About {left} on one thread of the machine of the shipped numbers. "
+    return f"About {left} on our test machine (one thread). "
 
 
 def is_damaged(experiment: Experiment, budget: Budget) -> bool:
@@ -149,7 +150,7 @@ def _start(experiment: Experiment, budget: Budget) -> None:
     works().submit(_key(experiment, budget), lambda tell: measure_in_background(experiment, budget, tell), watcher)
 
 
-def _anew(experiment: Experiment, budget: Budget) -> None:
+def _again(experiment: Experiment, budget: Budget) -> None:
     own_file(experiment.name, budget.name).unlink(missing_ok=True)
     _start(experiment, budget)
 

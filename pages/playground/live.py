@@ -85,7 +85,7 @@ def _lead_on(run: Run, onwards: Next | None) -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         if onwards is not None:
             st.button(onwards.label, key="playground-onwards", on_click=turn, kwargs=onwards.knobs)
-        run_status.look_inside(run.id, PAGE.now.string)
+        run_status.look_inside(run.id, PAGE.now.string, run.settings.model)
 
 
 def _curve(run: Run | None) -> None:

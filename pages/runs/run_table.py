@@ -68,7 +68,9 @@ def _render_selected(entry: Entry, found: Sequence[Entry]) -> None:
             run_status.forget_answered(entry.run)
             run_status.actions(entry.run, key="runs")
         text = entry.settings.pinned[0] if entry.settings.pinned else ""
-        run_status.look_inside(entry.name, text, disabled=entry.run is not None and not entry.run.loadable)
+        run_status.look_inside(
+            entry.name, text, entry.settings.model, disabled=entry.run is not None and not entry.run.loadable
+        )
         if entry.run is not None:
             st.page_link("pages/train/page.py", label="Watch it", query_params={"run": entry.name})
     if entry.run is not None:

@@ -118,7 +118,7 @@ def _offer_most_moved(moved: float, kind: AttentionKind, layer: int, head: int) 
         st.caption(f"No other head's weights changed either{f': at most by {wording.number(moved)}' if moved else ''}.")
         return
     st.button(
-        f"Moved most, by {wording.number(moved)}: {kind.label.lower()}, layer {layer}, head {head}",
+        f"Moved most, by {wording.number(moved)}: {kind.phrase}, layer {layer}, head {head}",
         key="most-moved",
         type="tertiary",
         icon=":material/arrow_forward:",

@@ -91,7 +91,7 @@ CURVES_EXPLAINED = """
 A training run shows the model pairs of sentences and changes its weights a little after each batch. The loss is how
 surprised the model is, on average, by each right token; 0 would be certainty. Validation loss and exact match are
 measured on pairs that are never trained on. If training loss goes on falling while validation loss rises, the model
-is learning its pairs by heart.
+is memorising its pairs.
 """
 CURVES_LOSS = r"\mathrm{loss} = -\frac{1}{n} \sum_{t=1}^{n} \log P(y_t \mid y_{<t}, \text{source})"
 

@@ -110,8 +110,10 @@ def _leave(said: str, view: View, lab: Lab) -> NoReturn:
     """Says why there is nothing to see, links to where there is, and ends the page."""
     st.markdown(said)
     filled = view.parameters()
-    for page in (page for page in PAGES if lab.model.config.family in page.families):
-        st.page_link(page.path, label=page.title, icon=":material/arrow_forward:", query_params=filled)
+    for page in PAGES:
+        shows_attention = page.folder == "attention" and attention_layers(lab.model)
+        if shows_attention or lab.model.config.family in page.families:
+            st.page_link(page.path, label=page.title, icon=":material/arrow_forward:", query_params=filled)
     st.stop()
 
 

@@ -1,5 +1,6 @@
 """Sentences and numbers in the pages' words. Plain strings in and out; nothing is drawn here."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -195,13 +196,34 @@ def effect(comparison: Comparison) -> tuple[str, str]:
 
 
 def _lost_and_new(comparison: Comparison) -> str:
-    lost, new = (sum(line) for line in comparison.marks)
-    total = len(comparison.before.target_tokens)
+    """Says which tokens of the output changed into which where these are few, and how many did otherwise."""
+    before, after = comparison.before.target_tokens, comparison.after.target_tokens
+    (lost, new), total = map(sum, comparison.marks), len(before)
+    if max(lost, new) <= MOST_NAMED:
+        edits = []
+        for same, run in itertools.groupby(comparison.alignment, lambda pair: _is_kept(comparison, pair)):
+            if not same:
+                old, fresh = zip(*run, strict=True)
+                edits.append(([before[i] for i in old if i is not None], [after[j] for j in fresh if j is not None]))
+        if all(old and fresh for old, fresh in edits):
+            named = ", ".join(f"{' '.join(map(token, old))} → {' '.join(map(token, fresh))}" for old, fresh in edits)
+            return f"{lost} of {total} tokens changed: {named}."
+    return _counts(lost, new, total)
+
+
+def _is_kept(comparison: Comparison, pair: tuple[int | None, int | None]) -> bool:
+    """Tells whether a pair of the alignment is one token that both outputs have."""
+    i, j = pair
+    return i is not None and j is not None and comparison.before.target_ids[i] == comparison.after.target_ids[j]
+
+
+def _counts(lost: int, new: int, total: int) -> str:
+    """Says how many of an output's tokens were lost, and how many are new."""
     if not lost:
         return f"All {total} tokens are kept, and {new} {'is' if new == 1 else 'are'} added."
     if not new:
         return f"{lost} of {total} tokens {'is' if lost == 1 else 'are'} lost, none is added."
-    return f"{lost} of {total} tokens lost or changed, {new} new."
+    return f"{lost} of {total} tokens were replaced by {new} {'other' if new == 1 else 'others'}."
 
 
 def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
@@ -274,7 +296,7 @@ def change_of(before: Sequence[str], after: Sequence[str]) -> str:
     if 2 * lost > len(before) or 2 * new > len(after):
         return ""
     if max(lost, new) > MOST_NAMED or any(a1 - a0 != b1 - b0 for _, a0, a1, b0, b1 in edits):
-        return f"{lost} of {len(before)} tokens of the translation lost or changed, {new} new."
+        return _counts(lost, new, len(before))
     named = (
         f"{' '.join(map(token, before[a0:a1]))} became {' '.join(map(token, after[b0:b1]))}"
         for _, a0, a1, b0, b1 in edits

@@ -118,7 +118,7 @@ def _render_results(context: PageContext, chosen: Choices, data: BeamData) -> No
     for place, result in enumerate(data.results, start=1):
         divisor, notes = length_norm(len(result.ids), chosen.alpha, chosen.norm), []
         if result.ids == greedy:
-            notes.append("greedy's")
+            notes.append("same as greedy")
         if not result.ended:
             notes.append("cut off")
         if data.baseline is not None:

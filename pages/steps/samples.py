@@ -104,7 +104,7 @@ def _render_outputs(context: PageContext, chosen: Choices, data: SamplesData) ->
     for sample, text in list(zip(data.samples, data.texts, strict=True))[:_MAX_LISTED]:
         notes = [f"{wording.number(sample.log_prob)} nats"]
         if sample.ids == data.greedy:
-            notes.append("greedy's")
+            notes.append("same as greedy")
         if sample.ids[-1] != context.lab.model.config.eos_id:
             notes.append(f"no end mark: cut off at {len(sample.ids)} tokens")
         if without is not None:

@@ -133,7 +133,7 @@ def _cache_text(context: PageContext, branch: Inspection, step: int) -> str:
     positions = f"{computed} {plural(computed, 'position')}"
     if not isinstance(config, ModelConfig) and branch.cached:
         kept = f"the {config.carried:,} numbers that the last step left"
-        return f"**State**: {kept} are all that is kept of the tokens before."
+        return f"**State**: {kept} are all it remembers of earlier tokens."
     if not branch.cached:
         return (
             f"**Cache**: not used, because later tokens may change earlier states; all {positions} went through the "

@@ -20,6 +20,7 @@ from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
 from transformer.checkpoints.store import CheckpointError, history, load_checkpoint
 from transformer.data.corpora import CorpusError
 from transformer.data.corpus_snapshot import load_own
+from transformer.model.families import kinds_of
 from transformer.runs import run_folder
 from transformer.runs.run_folder import Run
 from transformer.runs.status import RunError
@@ -114,6 +115,9 @@ def _panel(run_id: str, was_busy: bool) -> None:
         _render_finding(finding)
     if not found.findings:
         st.markdown(":green[:material/check_circle:] **Nothing found.**")
+    if run.loadable and not kinds_of(run.settings.model):
+        link = {"label": "What the vector keeps", "icon": ":material/arrow_forward:"}
+        st.page_link("pages/before/page.py", **link, query_params={"model": run.id})
     st.caption(_checked_text(found, busy=busy, examined=examination is not None))
 
 

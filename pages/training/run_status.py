@@ -10,6 +10,8 @@ from pages.shared.guard import guarded_fragment
 from pages.training import durations
 from pages.training.train_state import memory
 from transformer.access.ownership import may_change
+from transformer.config import AnyModelConfig
+from transformer.model.families import kinds_of
 from transformer.runs import run_folder
 from transformer.runs.queue import start_waiting
 from transformer.runs.run_folder import Run, list_runs
@@ -127,6 +129,7 @@ def actions(run: Run, *, key: str) -> None:
 def look_inside(
     run_id: str,
     text: str,
+    model: AnyModelConfig,
     *,
     kind: str = "cross",
     layer: int | None = None,
@@ -134,19 +137,24 @@ def look_inside(
     step: int | None = None,
     disabled: bool = False,
 ) -> None:
-    """Renders the link that opens the Attention page on this model; `step` is that of its weights, None if unknown.
+    """Renders the link that opens Attention on this model, or Before attention where it has none.
+
+    `step` is that of its weights, None if unknown.
 
     A link and no button with `st.switch_page`: the browser stops the timers of the page that is left when the link is
     followed; a tick of the old page that arrives while the new one runs would leave that empty.
     """
-    parameters = {"model": run_id, "layer": layer, "head": head, "kind": None if kind == "cross" else kind}
-    parameters |= {"text": text} if text else {}
+    parameters: dict[str, object] = {"model": run_id} | ({"text": text} if text else {})
+    page, title = "pages/before/page.py", "Before attention"
+    if kinds_of(model):
+        page, title = "pages/attention/page.py", "the Attention page"
+        parameters |= {"layer": layer, "head": head, "kind": None if kind == "cross" else kind}
     weights = "the newest weights" if step is None else f"its newest weights, of step {step:,}"
     st.page_link(
-        "pages/attention/page.py",
+        page,
         label="Look inside",
         icon=":material/search:",
-        help="There are no weights to look into yet" if disabled else f"Opens the Attention page on {weights}",
+        help="There are no weights to look into yet" if disabled else f"Opens {title} on {weights}",
         disabled=disabled,
         query_params={k: str(v) for k, v in parameters.items() if v is not None},
     )

@@ -98,6 +98,7 @@ def _head(run: Run, progress: Progress) -> None:
             run_status.look_inside(
                 run.id,
                 chosen.text or text,
+                run.settings.model,
                 kind=chosen.kind,
                 layer=layer,
                 head=head,

@@ -45,7 +45,7 @@ def test_the_list_says_how_long_all_of_them_take(capsys):
     assert main(["experiment", "list"]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
     minutes = [float(re.search(r"(\d+) min ", line).group(1)) for line in lines]
-    hours = float(re.search(r"again in about (\d+\.\d) h on one thread", last).group(1))
+    hours = float(re.search(r"again in about (\d+\.\d) h on our test machine", last).group(1))
     rounding = 0.06 + len(minutes) / 120
     assert len(minutes) == len(paper.listed()) and hours == pytest.approx(sum(minutes) / 60, abs=rounding)
     assert max(minutes) < 90 and hours < 8

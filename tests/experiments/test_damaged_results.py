@@ -112,10 +112,10 @@ def test_every_place_of_a_file_takes_every_wrong_value(action, tmp_path):
         (("metrics", 0), "exact_match", "metrics must be names"),
         (("versions", "torch"), 2, "versions must be strings"),
         (("machine",), None, "machine is missing or has another shape"),
-        (("budget",), "huge", "heads has no budget 'huge'.*: full, small; measure it anew"),
-        (("experiment",), "table-1", "hold measurements that are not part of it: measure it anew"),
-        (("rows", 0, 1), 3, "hold measurements that are not part of it: measure it anew"),
-        (("rows", 1, 1), 1, "hold a measurement twice: measure it anew"),
+        (("budget",), "huge", "heads has no budget 'huge'.*: full, small; run it again"),
+        (("experiment",), "table-1", "hold measurements that are not part of it: run it again"),
+        (("rows", 0, 1), 3, "hold measurements that are not part of it: run it again"),
+        (("rows", 1, 1), 1, "hold a measurement twice: run it again"),
     ],
 )
 def test_what_is_wrong_is_named(place, value, because, tmp_path):
@@ -131,7 +131,7 @@ def test_a_number_that_no_logarithm_takes_is_refused(tmp_path):
     row = next(i for i, row in enumerate(content["rows"]) if row[column] is not None)
     text = changed(json.dumps(content), ("rows", row, column), -1)
     (tmp_path / "results.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ExperimentError, match="a measurement of time_ms is -1, not above 0: measure it anew"):
+    with pytest.raises(ExperimentError, match="a measurement of time_ms is -1, not above 0: run it again"):
         use(EXPERIMENTS["table-1"], tmp_path / "results.json")
 
 

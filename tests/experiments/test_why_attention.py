@@ -7,6 +7,7 @@ import pytest
 from transformer.config import CorpusConfig
 from transformer.data.batches import fits
 from transformer.data.corpora import corpus_tokenizer, load_corpus
+from transformer.experiments.estimate import START_S, estimated_s
 from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper.why_attention import (
     EXPERIMENT,
@@ -22,7 +23,7 @@ from transformer.experiments.paper.why_attention import (
     pairs_of,
 )
 from transformer.experiments.paper.why_attention import _in_place as in_place
-from transformer.experiments.results import Results, Row
+from transformer.experiments.results import Results, Row, load_results
 from transformer.model.families import count_parameters
 
 
@@ -92,3 +93,15 @@ def test_a_model_is_trained_once_for_all_lengths():
     found = [measure(cell, 0, 3) for cell in cells]
     assert all(set(values) == {"exact_match", "symbols"} for values in found)
     assert found == [measure(cell, 0, 3) for cell in cells]
+
+
+def test_the_estimate_of_a_budget_counts_each_training_whatever_lengths_it_tests():
+    full, small = EXPERIMENT.budget(), EXPERIMENT.budget("small")
+    shipped = load_results(EXPERIMENT.name)
+    trainings: dict[tuple, float] = {}
+    for row in shipped.rows:
+        key = (row.cell["model"], row.seed)
+        trainings[key] = max(row.elapsed_s, trainings.get(key, 0.0))
+    share = len(small.seeds) / len(full.seeds) * small.size / full.size
+    assert estimated_s(EXPERIMENT, small) == pytest.approx(START_S + share * sum(trainings.values()), rel=0.05)
+    assert estimated_s(EXPERIMENT, full) == pytest.approx(START_S + sum(row.elapsed_s for row in shipped.rows))

@@ -129,4 +129,4 @@ def test_it_learns_and_is_evaluated(lab):
 def test_a_link_to_attention_that_it_lacks_shows_what_it_has(lab):
     view, problems = View(model="averaging", kind=AttentionKind.ENCODER_SELF, layer=0).fit(lab)
     assert view.kind is AttentionKind.CROSS and view.layer == 0
-    assert [problem.sentence for problem in problems] == ["averaging has no Encoder self-attention."]
+    assert [problem.sentence for problem in problems] == ["averaging has no encoder self-attention."]

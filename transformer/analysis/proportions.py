@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transformer.data.corpora import suited_vocabulary
 from transformer.text.pairs import Pair
+from transformer.text.scripts import unspaced_characters
 from transformer.text.tokenizer import Tokenizer
 
 SAMPLE = 1_000
@@ -23,6 +25,8 @@ class Proportions:
     """Tokens of the longest side of the sample, its end mark included."""
     too_long: float
     """Share of the sample that is longer than the model takes, and is so left out of training."""
+    suited: int
+    """The largest vocabulary that is proposed for so many pairs, characters of scripts without spaces among them."""
 
     @property
     def tokens_an_entry(self) -> float:
@@ -43,4 +47,5 @@ def proportions(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int) ->
         tokens_a_pair=sum(map(sum, sides)) / len(sides),
         longest=1 + max(map(max, sides)),
         too_long=sum(max(pair) + 1 > max_length for pair in sides) / len(sides),
+        suited=suited_vocabulary(len(pairs)) + len(unspaced_characters(tokenizer.vocabulary(), least=1)),
     )

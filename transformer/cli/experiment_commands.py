@@ -54,7 +54,7 @@ def _list() -> None:
 
 
 def _time_of_all(budget: str) -> str:
-    return f"{_hours(budget)} on one thread of the machine of the shipped numbers"
+    return f"{_hours(budget)} on our test machine (one thread)"
 
 
 def _hours(budget: str) -> str:

@@ -111,9 +111,9 @@ def _recipe(size: Size, n_pairs: int, lengths: Sequence[int], unit: str, vocabul
         ),
         why=(
             f"{n_pairs:,} pairs: d_model {preset.d_model}, {preset.n_encoder_layers} + {preset.n_decoder_layers} "
-            "layers. A larger model would learn so few by heart, a smaller one could not hold what is in them.",
-            f"Dropout {size.dropout:g}: each pair is seen about {size.epochs} times, and the fewer pairs there are the "
-            "sooner they are known by heart.",
+            "layers. A larger model would memorise so few pairs; a smaller one couldn't capture them.",
+            f"Dropout {size.dropout:g}: each pair is seen about {size.epochs} times, and the fewer pairs there are, "
+            "the sooner they are memorised.",
             vocabulary,
             f"{steps:,} steps of {size.batch_tokens:,} tokens come to {size.epochs} times all pairs, at about "
             f"{mean:.0f} {unit} per sentence.",

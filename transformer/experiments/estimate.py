@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from transformer.experiments.experiment import Budget, Experiment
-from transformer.experiments.results import ExperimentError, load_results
+from transformer.experiments.results import Cell, ExperimentError, Results, load_results
 
 START_S = 4.0
 """Seconds until a process of its own has imported PyTorch and begins."""
 
 
 def estimated_s(experiment: Experiment, budget: Budget) -> float:
-    """Returns the seconds that a budget takes on the machine of the shipped numbers, from its own cells there."""
+    """Returns the seconds that a budget takes on the test machine, from its own cells in the shipped numbers."""
     shipped = load_results(experiment.name)
     experiment.check(shipped)
     if not shipped.rows:
@@ -19,12 +19,40 @@ def estimated_s(experiment: Experiment, budget: Budget) -> float:
     full = experiment.budget(shipped.budget)
     if not budget.size:  # nothing is trained: a cell takes as long as the shipped cells without a training
         return START_S + min(row.elapsed_s for row in shipped.rows) * len(experiment.plan(budget))
+    if experiment.shared:
+        return START_S + _shared_s(experiment, budget, shipped, budget.size / full.size)
     cells: dict[tuple, list[float]] = {}
     for row in shipped.rows:
         cells.setdefault(tuple(row.cell.items()), []).append(row.elapsed_s)
     usual = fmean(row.elapsed_s for row in shipped.rows)
     each = (fmean(cells.get(tuple(cell.items()), [usual])) for cell, _ in experiment.plan(budget))
     return START_S + sum(each) * budget.size / full.size
+
+
+def _shared_s(experiment: Experiment, budget: Budget, shipped: Results, size: float) -> float:
+    """Returns the seconds of a budget whose trainings serve all levels of a factor, of which it may leave some out.
+
+    A training is what the slowest cell takes longer than the others of the same training; `size` scales it alone.
+    """
+    trainings: dict[tuple, list[float]] = {}
+    for row in shipped.rows:
+        trainings.setdefault((*_training(experiment, row.cell), row.seed), []).append(row.elapsed_s)
+    by_kind: dict[tuple, list[float]] = {}
+    quick = []
+    for (*kind, _), seconds in trainings.items():
+        *others, slowest = sorted(seconds)
+        quick += others
+        by_kind.setdefault(tuple(kind), []).append(slowest - (fmean(others) if others else 0.0))
+    usual = fmean(seconds for each in by_kind.values() for seconds in each)
+    plan = experiment.plan(budget)
+    wanted = {(_training(experiment, cell), seed) for cell, seed in plan}
+    trained = sum(fmean(by_kind.get(kind, [usual])) for kind, _ in wanted)
+    return trained * size + len(plan) * (fmean(quick) if quick else 0.0)
+
+
+def _training(experiment: Experiment, cell: Cell) -> tuple:
+    """Returns the levels that make a training: all but that of the shared factor."""
+    return tuple(level for name, level in cell.items() if name != experiment.shared)
 
 
 def estimated_for_all_s(experiments: Sequence[Experiment], budget: str = "") -> float:

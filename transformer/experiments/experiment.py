@@ -13,7 +13,7 @@ import numpy as np
 from transformer.experiments.outcome import Verdict
 from transformer.experiments.results import Cell, ExperimentError, Level, Results
 
-_AGAIN = "measure it anew"
+_AGAIN = "run it again"
 Bounds = tuple[float, float, float]
 """An estimate with the low and high end of its interval."""
 
@@ -97,6 +97,8 @@ class Experiment:
     """What is repeated in each cell."""
     skips: Callable[[Cell], bool] = field(default=lambda cell: False, repr=False)
     """True for combinations of levels that are left out."""
+    shared: str = ""
+    """The factor for all of whose levels one training does, in the time of the first; empty where each cell has one."""
 
     def budget(self, name: str = "") -> Budget:
         """Returns the budget of this name, the first one for an empty name; ValueError where there is none."""

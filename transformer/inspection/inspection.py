@@ -80,7 +80,7 @@ class Inspection:
         if kind not in tuple(AttentionKind):
             raise ValueError(f"{kind!r} is not a kind of attention; choose one of: {', '.join(AttentionKind)}")
         if kind not in self.attentions:
-            raise ValueError(f"this model has no {AttentionKind(kind).label.lower()}")
+            raise ValueError(f"this model has no {AttentionKind(kind).phrase}")
         return self.attentions[AttentionKind(kind)]
 
     @property

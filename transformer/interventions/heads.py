@@ -163,7 +163,7 @@ class ScaleHeads(OfHeads):
     usage = "`scale:decoder.0.cross:1,3:0.5` heads 1 and 3 times 0.5"
     title = "Scale"
     action = "Scale these heads"
-    hint = "At 0 the heads are off, at 1 nothing changes, at 2 they say twice as much. Their weights stay as they are."
+    hint = "At 0 the heads are off, at 1 nothing changes, at 2 their output doubles; attention weights don't change."
     rank = 2
     to = "scaled"
 

@@ -4,7 +4,7 @@ from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Site
 
 SUBLAYER_NAMES: dict[tuple[str, str], str] = {
-    **{kind.where: kind.label.lower() for kind in AttentionKind},
+    **{kind.where: kind.phrase for kind in AttentionKind},
     ("encoder", "ffn"): "encoder feed-forward",
     ("decoder", "ffn"): "decoder feed-forward",
 }

@@ -58,6 +58,11 @@ class AttentionKind(StrEnum):
         """Its name: "Encoder self-attention"."""
         return f"{self.short}-attention"
 
+    @property
+    def phrase(self) -> str:
+        """Its name within a sentence: "encoder self-attention"."""
+        return self.label.lower()
+
     def n_layers(self, config: HasLayers) -> int:
         """Returns the number of layers that have it."""
         return config.n_encoder_layers if self.stack == "encoder" else config.n_decoder_layers

@@ -32,7 +32,7 @@ OFF = " (off)"
 READINGS = ("all masks on", "as switched")
 SHARE_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 SHARES = (
-    *(f"on padding, {kind.label.lower()}" for kind in SHARE_KINDS),
+    *(f"on padding, {kind.phrase}" for kind in SHARE_KINDS),
     "on later tokens, decoder self-attention",
 )
 """The cells that masks hide and attention may fall on without them."""

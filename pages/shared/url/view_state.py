@@ -77,7 +77,7 @@ class View(UrlState):
         AttentionKind.CROSS,
         one_of(*AttentionKind),
         offered=lambda _, lab: tuple(attention_layers(lab.model)) or tuple(AttentionKind),
-        absent="{context.name} has no {state.kind.label}.",
+        absent="{context.name} has no {state.kind.phrase}.",
     )
     layer: int | None = param(
         None,

@@ -107,10 +107,11 @@ def _set_goal(frames: Timeline, run: Run, found: Sequence[Snapshot]) -> None:
     newest, ids = found[-1], frames.own[_key(found[-1])].ids
     if {PAD, BOS} & set(ids):  # an untrained model may write what no sentence holds, and it cannot be forced
         return
-    if ids == frames.goal or (run.status.active and frames.goal and newest.step < 2 * frames.goal_step):
+    if run.status.active and frames.goal and (ids == frames.goal or newest.step < 2 * frames.goal_step):
         return
+    if ids != frames.goal:
+        frames.forced.clear()
     frames.goal, frames.goal_step = ids, newest.step
-    frames.forced.clear()
 
 
 def _compute(frames: Timeline, run: Run, snapshot: Snapshot, *, forced: bool) -> None:

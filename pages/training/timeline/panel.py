@@ -259,14 +259,17 @@ def _hold(held: bool) -> None:
 def _render_notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> None:
     """Says what has to be known to read the timeline."""
     notes = []
-    if CHOICES.now.rows == "own":
+    if CHOICES.now.rows == "own" or not computed.goal:
         notes.append("What is written and the attention shown come from the same pass of that snapshot.")
     else:
         notes.append("Every snapshot is made to write the newest output (teacher-forced), so that rows stay the same.")
-    notes.append(
-        f"Entropies and the loss of this sentence are measured with the output of step {computed.goal_step:,} forced, "
-        "in nats per token, not smoothed."
-    )
+    if computed.goal:
+        notes.append(
+            f"Entropies and the loss of this sentence are measured with the output of step {computed.goal_step:,} "
+            "forced, in nats per token, not smoothed."
+        )
+    else:
+        notes.append("The newest output has a start or padding token and cannot be forced: no entropies and no loss.")
     if len(found) == 1 and found[0].newest:
         limit = f"Models with more than {SNAPSHOT_LIMIT:,} parameters keep no snapshots, which would fill the disk"
         if count_parameters(run.settings.model) > SNAPSHOT_LIMIT:

@@ -30,7 +30,7 @@ class Choices(UrlState):
         words(*AttentionKind),
         name="film_kind",
         offered=lambda _, run: tuple(kinds_of(run.settings.model)) or tuple(AttentionKind),
-        absent="{context.id} has no {state.kind.label}.",
+        absent="{context.id} has no {state.kind.phrase}.",
     )
     layer: int | None = param(
         None,

@@ -7,6 +7,7 @@ import pytest
 import tiny_runs
 import torch
 from random_models import EVERY_BUILD
+from toy_files import TOY_WORDS, toy_file
 
 from transformer.analysis.heads.health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
@@ -14,7 +15,9 @@ from transformer.analysis.training.doctor import diagnose
 from transformer.analysis.training.source_use import source_use
 from transformer.checkpoints.settings import SHIPPED_FOLDER, read_settings
 from transformer.checkpoints.store import history
-from transformer.config import ModelConfig, TrainConfig
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.data.corpus_cache import prepared
+from transformer.data.file_recipes import recipe_for
 from transformer.model.seq2seq import attention_layers
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
@@ -202,7 +205,9 @@ def test_a_run_that_ended_without_one_right_output_is_not_called_healthy():
     assert "all_wrong" not in kinds(rows)
 
 
-CORPUS = Proportions(n_pairs=10_000, vocab_size=200, max_length=64, tokens_a_pair=20, longest=30, too_long=0.0)
+CORPUS = Proportions(
+    n_pairs=10_000, vocab_size=200, max_length=64, tokens_a_pair=20, longest=30, too_long=0.0, suited=1_000
+)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +222,29 @@ def test_a_vocabulary_or_a_length_out_of_proportion_is_told_with_its_numbers(cha
     assert [finding.kind for finding in found] == [kind]
     assert said in found[0].sentence
     assert diagnose([], MODEL, TRAIN, over=False, corpus=CORPUS).findings == ()
+
+
+def test_the_vocabulary_that_the_app_proposes_is_not_called_too_large():
+    proposed = replace(CORPUS, n_pairs=277, vocab_size=446, tokens_a_pair=12)
+    assert proposed.tokens_an_entry < 10
+    assert diagnose([], MODEL, TRAIN, over=False, corpus=proposed).findings == ()
+
+
+def test_a_run_that_succeeds_has_no_vocabulary_to_mend():
+    large = replace(CORPUS, n_pairs=300, vocab_size=4_000)
+    assert "vocabulary" in kinds(rows_of(exact=lambda step: 0.9), corpus=large)
+    assert kinds(rows_of(exact=lambda step: 1.0), corpus=large) == []
+
+
+@pytest.mark.parametrize("language", TOY_WORDS)
+def test_a_small_file_with_all_settings_proposed_draws_no_finding_about_its_corpus(language, tmp_path):
+    path = tmp_path / "mine.tsv"
+    path.write_text(toy_file(language, 60))
+    config = CorpusConfig(name=str(path))
+    corpus, tokenizer = prepared(config)
+    found = proportions(corpus.train, tokenizer, recipe_for(config).model.max_length)
+    assert found is not None and found.vocab_size <= found.suited
+    assert diagnose([], MODEL, TRAIN, over=False, corpus=found).findings == ()
 
 
 def test_rows_of_a_learned_table_that_no_pair_reaches_are_told():

@@ -26,7 +26,7 @@ def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Ser
     expect(page.get_by_text(re.compile("checks?, run just now"))).to_be_visible()
     page.keyboard.press("Escape")
 
-    expect(page.get_by_text(re.compile(r"About .* of the machine of the shipped numbers"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"About .* on our test machine"))).to_be_visible()
     page.get_by_role("button", name="Run it here").click()
     progress = page.get_by_text(re.compile(r"Table 1, measured, small: \d+%"))
     expect(progress).to_be_visible()
@@ -37,3 +37,13 @@ def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Ser
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
     expect(page.get_by_text(re.compile(r"\d+ of 270 measured so far"))).to_be_visible()
     expect(verdict).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_budget_is_selected_after_every_switch_of_experiments(page: Page, server: Server):
+    page.goto(server.link("paper-lab", experiment="table-1"))
+    for title, says in (("Why attention", "400 steps"), ("Table 1, measured", ""), ("Why attention", "400 steps")):
+        page.get_by_role("radio", name=title, exact=True).click()
+        budgets = page.get_by_role("radiogroup", name="Budget")
+        expect(budgets.get_by_text(re.compile(f"Small: .*{says}"))).to_be_visible()
+        expect(budgets.get_by_role("radio", checked=True)).to_have_count(1)

@@ -94,7 +94,7 @@ def test_half_a_sentence_lost_is_not_called_one_changed_token():
     lost, new = map(sum, comparison.marks)
     assert lost > 5 > new > 0
     said, measures = effect(comparison)
-    assert f"{lost} of {len(comparison.before.target_ids)} tokens lost or changed, {new} new." in said
+    assert f"{lost} of {len(comparison.before.target_ids)} tokens were replaced by {new} other" in said
     assert "teacher-forced" not in said and "KL divergence" in measures
 
 
@@ -335,7 +335,7 @@ def test_another_sentence_closes_the_cell():
     [
         ("Forbid this entry", "forbid:decoder.1.cross:2,3"),
         ("Spread this row evenly", "row:decoder.1.cross.1:2:uniform"),
-        ("All of this row on this key", "row:decoder.1.cross.1:2:3"),
+        ("Put all of this row's attention on this key", "row:decoder.1.cross.1:2:3"),
     ],
 )
 def test_a_cell_is_changed_by_its_buttons(label, switch):

@@ -96,7 +96,7 @@ def test_outputs_that_keep_their_words_are_told_with_the_loss_that_changed():
         ended=np.ones((2, 2), dtype=bool),
     )
     said = _same_outputs_text(data, {"causal"})
-    assert "loss rises, while the outputs keep their words" in said
+    assert "loss rises, but the output words stay the same" in said
     assert "0.899 before, 0.102 now" in said and "sees the tokens after it" in said
     assert "tokens after it" not in _same_outputs_text(data, {"padding"})
     still = replace(data, loss=np.array([0.106, 0.106]), losses=np.array([[0.1, 0.112], [0.1, 0.114]]))
@@ -131,7 +131,7 @@ def test_a_mask_is_switched_off_and_on_again_and_the_leak_is_measured(mask):
     shown = next(t.value for t in at.dataframe if "as switched" in t.value)["as switched"].tolist()
     assert shown[0] == number(leak.lifted.loss)
     assert shown[4] == number(leak.lifted.on_future)
-    assert ("keep their words" in texts(at)) == (not MaskLeak().data(lab, leak).changed)
+    assert ("output words stay the same" in texts(at)) == (not MaskLeak().data(lab, leak).changed)
     at = checked(at.toggle(key=f"mask-on-{mask}").set_value(True).run())
     assert "switch" not in at.query_params and "nothing leaks" in texts(at)
 

@@ -150,7 +150,7 @@ def test_an_experiment_runs_in_the_background_and_its_numbers_appear(fake, monke
     go.set()
     assert work.over.wait(30) and work.error is None
     at = checked(at.run())
-    assert "Measured here already" in texts(at)
+    assert "You've run this." in texts(at)
     assert at.button_group(key="lab-budget").options[-1] == "Measured here (short)"
 
 
@@ -198,16 +198,16 @@ def test_damaged_numbers_are_refused_in_a_sentence_and_can_be_measured_anew(fake
     at = open_page("paper_lab", experiment="fake", budget="short")
     assert "fake" in texts(at) and "Exception" not in texts(at) and FAILED not in texts(at)
     assert at.get("code")[0].value == "python -m fake" if at.get("code") else ":red[" in texts(at)
-    assert "What was measured here cannot be used." in texts(at)
+    assert "The measurements made here can't be used." in texts(at)
     monkeypatch.setattr(
         running,
         "measure_in_background",
         lambda experiment, budget, tell: run_experiment(experiment, budget, own_file(experiment.name, budget.name)),
     )
-    at = checked(at.button(key="lab-anew").click().run())
+    at = checked(at.button(key="lab-again").click().run())
     work = running.works().find((ME.id, "fake", "short"))
     assert work is None or work.over.wait(30)
-    assert "Measured here already" in texts(checked(at.run()))
+    assert "You've run this." in texts(checked(at.run()))
 
 
 def test_damaged_shipped_numbers_leave_the_rest_of_the_page(fake):

@@ -1,5 +1,7 @@
 """Tests of the timeline's film: the browser gets each snapshot's exact weights, or the reason there is no film."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from films import STEPS, TEXT, draw, film, lab_at, large, opened
@@ -9,10 +11,12 @@ from streamlit.testing.v1 import AppTest
 
 from pages.shared.components.run_timeline import MASKED, THUMBNAIL, _levels
 from pages.shared.wording import number, plain
+from pages.training.timeline.frames import Timeline, _key, advance, decoded_with
 from transformer.analysis.training.timeline import row_entropy
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Attention, Lab
 from transformer.runs import run_folder
+from transformer.runs.kept_weights import snapshots_of
 from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("whole_films")
@@ -77,6 +81,22 @@ def test_the_loss_of_the_run_and_of_the_sentence_stand_below_the_slider(film_run
     assert training["x"] == [row["step"] for row in rows]
     assert training["y"] == pytest.approx([row["loss"] for row in rows], rel=1e-3)
     assert validation["x"] == [10, 20] and own["x"] == STEPS
+
+
+def test_a_finished_timeline_names_the_last_step_whose_output_is_forced(film_run):
+    run = run_folder.get_run(film_run)
+    found, frames = snapshots_of(run), Timeline(run=film_run, text=TEXT)
+    advance(frames, run, found[:-1], budget_s=60)
+    goal, before = frames.goal, frames.goal_step
+    frames.own[_key(found[-1])] = replace(decoded_with(run, found[-1], TEXT), ids=goal)
+    advance(frames, run, found, budget_s=60)
+    assert (frames.goal, before, frames.goal_step) == (goal, 19, 20)
+
+
+def test_a_newest_output_that_cannot_be_forced_is_no_output_of_step_minus_one(film_run, monkeypatch):
+    monkeypatch.setattr("pages.training.timeline.frames.PAD", load_checkpoint(folder_of(film_run)).model.config.eos_id)
+    said = texts(opened(film_run, film_rows="forced"))
+    assert "cannot be forced: no entropies" in said and "output of step" not in said and "made to write" not in said
 
 
 def test_a_run_that_was_never_started_has_no_timeline(own_film_run):

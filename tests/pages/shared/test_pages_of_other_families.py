@@ -16,6 +16,7 @@ FAMILY = {WITH: "rnn", WITHOUT: "rnn", CONVOLUTIONAL: "conv"}
 def test_pages_that_take_transformers_apart_say_so_and_lead_on(page, name):
     at = open_page(page, model=name, text=SENTENCE)
     assert "This page takes Transformers apart" in texts(at)
+    assert ("Attention" in [link.proto.label for link in at.get("page_link")]) == (name != WITHOUT)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_attention_of_a_model_that_has_none_is_told():
 def test_attention_offers_the_one_kind_and_head_that_there_is():
     at = open_page("attention", model=WITH, text=SENTENCE, kind="encoder_self", show="rollout", head="3")
     said = texts(at).replace("\\", "")
-    assert "has no Encoder self-attention" in said and "only weights and their entropy" in said
+    assert "has no encoder self-attention" in said and "only weights and their entropy" in said
     assert "Explain a weight" not in said
 
 
@@ -69,4 +70,4 @@ def test_decoder_steps_in_every_look(name, kept, look):
 @pytest.mark.parametrize("other", [WITHOUT, WITH, CONVOLUTIONAL, "reverse"])
 def test_two_at_once_beside_a_transformer(other):
     at = open_page("compare", model="reverse", text=SENTENCE, two="models", other=other)
-    assert ("has no Cross-attention" in texts(at)) == (other == WITHOUT)
+    assert ("has no cross-attention" in texts(at)) == (other == WITHOUT)

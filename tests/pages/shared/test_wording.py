@@ -4,6 +4,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from pages.shared.context import left_out_text
 from pages.shared.wording import NEGLIGIBLE, change, effect, isolated, plain, smoothed, unseen
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import parse_intervention
-from transformer.lab import load
+from transformer.lab import Comparison, load
 from transformer.text.token_ids import SPECIALS
 from transformer.text.tokenizer import train_tokenizer
 from transformer.text.two_sided_tokenizer import SOURCE_FILE, TARGET_FILE, read_two_sided
@@ -147,3 +148,22 @@ def test_right_to_left_words_are_isolated_so_that_a_list_keeps_its_order():
         assert f"\u2068{hebrew}\u2069" in listed and f"\u2068{arabic}\u2069" in listed
         assert listed.index(hebrew) < listed.index(arabic) < listed.index("zebra") and "\u2068zebra" not in listed
     assert plain(f"{hebrew}.") == f"\u2068{hebrew}\\.\u2069" and isolated("cat") == "cat"
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("la rue .", "2 of 3 tokens changed: *le* *chat* → *la* *rue*."),
+        ("le chien gris .", "1 of 3 tokens changed: *chat* → *chien* *gris*."),
+        ("le chat gris .", "All 3 tokens are kept, and 1 is added."),
+        ("le .", "1 of 3 tokens is lost, none is added."),
+        ("la rue le matin tôt", "3 of 3 tokens were replaced by 5 others."),
+    ],
+)
+def test_a_few_changed_tokens_are_named_and_many_are_counted(after, said):
+    outputs = (
+        SimpleNamespace(target_ids=words, target_tokens=words, ended=True, interventions=())
+        for words in ("le chat .".split(), after.split())
+    )
+    still = np.full(3, 0.5)
+    assert f"**The output changed.** {said} " in effect(Comparison(*outputs, still, still, still))[0]  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import replace
+from urllib.parse import parse_qs
 
 import pytest
 from page_models import checked, open_page, texts
@@ -58,7 +59,23 @@ def test_a_run_of_another_family_is_examined(page, name, monkeypatch, caplog):
     examined()
     said = texts(checked(at.run()))
     assert "with their sources exchanged" in said and not [r for r in caplog.records if r.levelname == "ERROR"]
-    assert ("attention head for dead" in said) == (name != "recurrent, no attention")
+    without = name == "recurrent, no attention"
+    assert ("attention head for dead" in said) != without and "0 attention heads" not in said
+    assert ("its decoder knows a sentence only through one vector" in said) == without
+    pages = {link.proto.label: link.proto.page for link in at.get("page_link")}
+    assert ("What the vector keeps" in pages) == without
+    assert pages["Look inside"] == ("before-attention" if without else "attention")
+
+
+@pytest.mark.parametrize("label", ["Look inside", "What the vector keeps"])
+def test_a_run_without_attention_is_looked_into_where_there_is_something_to_see(label, monkeypatch):
+    config = RecurrentConfig(attention="none", vocab_size=MODEL.vocab_size, d_model=16, max_length=MODEL.max_length)
+    monkeypatch.setattr("page_runs.MODEL", config)
+    at = open_page("train", run=trained_run())
+    (link,) = (link.proto for link in at.get("page_link") if link.proto.label == label)
+    assert link.page == "before-attention"
+    shown = texts(open_page("before", **{name: value for name, (value,) in parse_qs(link.query_string).items()}))
+    assert "one vector of 16 numbers" in shown and "gets **nothing else**" in shown
 
 
 def test_a_measurement_that_fails_is_left_unchecked_and_logged(monkeypatch, caplog):

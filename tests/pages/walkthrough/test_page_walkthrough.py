@@ -114,7 +114,7 @@ def test_the_walk_through_a_recurrent_model_holds_at_every_step(model):
 )
 def test_a_recurrent_models_steps_say_what_they_do_and_hold(model, station, words):
     at = checked_badges(open_page("walkthrough", model=model, text="a b c", station=station))
-    assert words in texts(at) and HOLDS in texts(at) and "has no Encoder self-attention" not in texts(at)
+    assert words in texts(at) and HOLDS in texts(at) and "has no encoder self-attention" not in texts(at)
 
 
 @pytest.mark.parametrize("model", ["reverse-rnn", "reverse-rnn-attention"])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from transformer.analysis.training.curves import Curves, relapses, rise, stall, still_falling, turn
 from transformer.analysis.training.findings import Finding, number
-from transformer.config import AnyModelConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, ModelConfig, RecurrentConfig, TrainConfig
 from transformer.training.schedule import paper_peak
 
 MAX_EXACT_OF_A_READER = 0.2
@@ -101,7 +101,7 @@ def over_fitting(curves: Curves, train: TrainConfig) -> Finding | None:
     sentence = (
         f"The validation loss was lowest at step {found.at:,} ({number(found.lowest)} nats) and is "
         f"{number(found.now)} at step {found.step:,}, while the training loss fell from "
-        f"{number(found.train_then)} to {number(found.train_now)}: the model learns its training pairs by heart."
+        f"{number(found.train_then)} to {number(found.train_now)}: the model memorises its training pairs."
     )
     sentence += (
         f" Its translations still got better ({score} {then}, now {now})."
@@ -150,6 +150,21 @@ def all_wrong(curves: Curves, *, over: bool) -> Finding | None:
         f"loss of {number(last['loss'])} nats.",
         "Read some of its outputs. Train longer if the loss is still falling; else try another learning rate or a "
         "larger model.",
+    )
+
+
+def one_vector(curves: Curves, model: AnyModelConfig) -> Finding | None:
+    """Finds a decoder that knows a sentence by one vector alone, in a run that has not succeeded with it."""
+    if not isinstance(model, RecurrentConfig) or model.attention != "none":
+        return None
+    right = curves.evaluations[-1].get("exact_match")
+    scored = "" if right is None else f"; at the last evaluation {100 * right:.3g} % of its outputs were right"
+    return Finding(
+        "one_vector",
+        "note",
+        f"This model has no attention: its decoder knows a sentence only through one vector of {model.d_model} "
+        f"numbers{scored}. Long sentences do not fit into it.",
+        "See which tokens the vector keeps, or train the same model with attention.",
     )
 
 

@@ -13,6 +13,7 @@ from transformer.analysis.training.curve_findings import (
     answer_seen,
     course_of_the_loss,
     not_a_number,
+    one_vector,
     over_fitting,
 )
 from transformer.analysis.training.curves import Curves, curves_of
@@ -69,10 +70,11 @@ def diagnose(
     if curves.evaluations and (over or len(curves.evaluations) >= 4):
         seen.append(answer_seen(curves, model) or all_wrong(curves, over=over))
         checked.append("the exact match of the last evaluation against its loss")
+        seen.append(one_vector(curves, model) if over and not enough else None)
     if corpus is None:
         unchecked.append("vocabulary and lengths (the corpus is not here)")
     else:
-        seen += [vocabulary(corpus), length(corpus, model)]
+        seen += [None if enough else vocabulary(corpus), length(corpus, model)]
         checked.append(f"a vocabulary of {corpus.vocab_size:,} and max_length {corpus.max_length} against the corpus")
     if heads is None or len(curves.steps) < FEWEST_STEPS:
         unchecked.append("the attention heads (no weights yet, too few steps, no corpus, or the measurement failed)")
@@ -125,16 +127,15 @@ def source_ignored(source: SourceUse, model: AnyModelConfig, train: TrainConfig)
 
 
 def vocabulary(corpus: Proportions) -> Finding | None:
-    """Finds a vocabulary whose entries are too rare to be learned."""
-    if corpus.tokens_an_entry >= RARE_ENTRY:
+    """Finds a vocabulary larger than is proposed for so many pairs, whose entries are too rare to be learned."""
+    if corpus.tokens_an_entry >= RARE_ENTRY or corpus.vocab_size <= corpus.suited:
         return None
-    fitting = max(8, round(corpus.n_pairs * corpus.tokens_a_pair / 50, -1))
     return Finding(
         "vocabulary",
         "warning",
         f"The vocabulary has {corpus.vocab_size:,} entries for {corpus.n_pairs:,} pairs: each occurs "
         f"{number(corpus.tokens_an_entry)} times on average, too seldom to be learned.",
-        f"A vocabulary of about {fitting:,.0f}, characters as tokens, or more pairs.",
+        f"A vocabulary of at most {corpus.suited:,}, characters as tokens, or more pairs.",
     )
 
 

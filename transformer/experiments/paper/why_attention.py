@@ -236,6 +236,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence),
     again=again_by(COMPARISONS),
+    shared="length",
 )
 _OTHERS = tuple(name for name in TASKS if name != "reverse")
 _ALL_LENGTHS = tuple(sorted({length for name in _OTHERS for length in TASKS[name].lengths}))
