@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import tiny_runs
 import torch
+from documents.toy_files import TOY_WORDS, toy_file
 from random_models import EVERY_BUILD
-from toy_files import TOY_WORDS, toy_file
 
 from transformer.analysis.heads.health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
