@@ -18,7 +18,7 @@ PATIENCE_MS = 90_000
 EVIDENCE = Path(__file__).parents[2] / "build" / "failed-tests"
 """Where the pictures of pages lie on which a test failed."""
 POLICY = "Content Security Policy"
-"""What a browser says of everything that the server's headers forbid."""
+"""The words in a browser's message about anything that the server's headers forbid."""
 RECURRENT = "untrained-rnn"
 
 

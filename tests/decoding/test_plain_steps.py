@@ -18,7 +18,7 @@ SERVED = [kind for kind in DECODER_BUILDS if kind.get("score") != "additive"] + 
     {"norm": "pre", "residual": False},
 ]
 FIXED = [kind for kind in SERVED if kind.get("positions") not in ("rotary", "alibi")]
-"""Those whose steps a GPU captures; uncaptured they are as good on a CPU."""
+"""The kinds whose steps a GPU captures; on a CPU the same steps run one by one."""
 BOTH = [(PlainSteps, kind) for kind in SERVED] + [(CapturedSteps, kind) for kind in FIXED]
 DTYPES = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=str)
 
