@@ -13,6 +13,7 @@ from pages.shared.registry import PAGES
 from pages.shared.saved.page_end import saved_and_reported
 from pages.shared.serving.admission import admit
 from pages.shared.url.packed_link import follow_packed_link
+from pages.shared.url.session import note_url
 from pages.shared.visitors.current import admit_visitor
 from pages.shared.visitors.sharing import follow_share_link
 from pages.training.run_status import runs_in_progress
@@ -45,3 +46,4 @@ explain_terms()
 with saved_and_reported(page.title), guard("The rest of this page"):
     page.run()
 link_experiments(page.title)
+note_url()

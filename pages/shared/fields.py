@@ -14,6 +14,10 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from pages.shared.url.session import is_late
+
+_REPLACED = "attention-lab-replaced"
+
 Take = Callable[[Any], None]
 """Takes over what the visitor chose; called as a callback, before the page runs again."""
 Width = int | Literal["stretch"]
@@ -145,9 +149,24 @@ def _render(
     **options: Any,
 ) -> None:
     """Renders a widget that holds a value; the session state changes only where it differs, under no one's typing."""
-    if key not in st.session_state or st.session_state[key] != value:
+    if key not in st.session_state:
         st.session_state[key] = value
-    widget(*args, key=key, on_change=lambda: take(st.session_state[key]), **options)
+    elif (before := st.session_state[key]) != value:
+        st.session_state[key], _replaced()[key] = value, before
+    widget(*args, key=key, on_change=lambda: _hand_back(key, take), **options)
+
+
+def _hand_back(key: str, take: Take) -> None:
+    """Hands back what a visitor chose, but no value that the page has replaced since: a browser that has not seen that
+    yet sends it with whatever it asks for, such as the next look at a run in progress."""
+    chosen = st.session_state[key]
+    if not (is_late() and key in _replaced() and _replaced()[key] == chosen):
+        take(chosen)
+
+
+def _replaced() -> dict[str, Any]:
+    """Returns the value of each field before the page last changed it."""
+    return st.session_state.setdefault(_REPLACED, {})
 
 
 def _labels(options: Options, names: Callable[[Any], str]) -> Callable[[Any], str]:

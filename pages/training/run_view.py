@@ -10,6 +10,7 @@ from pages.shared.exhibit import exhibit
 from pages.shared.explain import explain_curves
 from pages.shared.fields import pills
 from pages.shared.guard import guarded_fragment
+from pages.shared.url.session import note_url
 from pages.shared.wording import built_without, number, plain
 from pages.training import run_status
 from pages.training.doctor import doctor_panel
@@ -203,3 +204,4 @@ def _choose_curves(names: list[str]) -> None:
         st.query_params.pop(PARAMETER, None)
     else:
         st.query_params[PARAMETER] = names or ["none"]
+    note_url(PARAMETER)

@@ -18,12 +18,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import streamlit as st
 
-from pages.shared.url.session import as_lists, choose, in_url, session, write_url
+from pages.shared.url.session import as_lists, catch_up, choose, in_url, note_url, session, went_back, write_url
 from pages.shared.url.url_state import Problem, UrlState
 
 State = TypeVar("State", bound=UrlState)
 LATE_S = 3.0
-"""The time after a change of the URL in which the one before may still arrive. Later it is the back button."""
+"""The time after a change of the URL, or since it last came, in which the one before still arrives from a browser that
+has not seen the change. Later it is a link."""
 
 
 class Shown(Protocol):
@@ -133,8 +134,11 @@ class UrlPart(PageState[State]):
     def follow_url(self) -> State:
         """Returns the current choice: the URL's, if someone else wrote it; else what was chosen before."""
         kept, found = self._kept, in_url(self._cls.names())
-        kept.replaced = [(when, url) for when, url in kept.replaced if time.monotonic() - when < LATE_S]
-        is_late = any(url == found for _, url in kept.replaced)
+        now = time.monotonic()
+        kept.replaced = [(when, url) for when, url in kept.replaced if now - when < LATE_S]
+        is_late = any(url == found for _, url in kept.replaced) and not went_back()
+        if is_late:  # the next from this browser may be as late
+            kept.replaced = [(now if url == found else when, url) for when, url in kept.replaced]
         if found and found != kept.written and not kept.touched and not is_late:
             self._read(found)
         kept.touched = False
@@ -156,6 +160,7 @@ class UrlPart(PageState[State]):
 
     def write_url(self) -> None:
         """Puts this part's parameters into the URL, and takes its others out of it."""
+        catch_up()
         kept, found = self._kept, in_url(self._cls.names())
         before, kept.written = kept.written, as_lists(kept.state.parameters())
         if before is not None and before != kept.written:
@@ -164,3 +169,4 @@ class UrlPart(PageState[State]):
             st.query_params.update(changed)
         for name in found.keys() - kept.written.keys():
             del st.query_params[name]
+        note_url(*self._cls.names())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
@@ -41,6 +42,8 @@ class Session:
     """The query parameters of the view as this session last wrote them."""
     shown: dict[str, list[str]] | None = None
     """All query parameters as the session last wrote them."""
+    last: dict[str, list[str]] | None = None
+    """All query parameters, a page's own among them, as last noted."""
     arrived: bool = False
     """True if this run shows the target of a link."""
     chosen: bool = False
@@ -119,6 +122,35 @@ def write_url() -> None:
     if found != wanted or memory.arrived:
         st.query_params.from_dict(parameters | memory.own)
     memory.shown = wanted
+    note_url()
+
+
+def note_url(*names: str) -> None:
+    """Remembers these parameters as the URL now has them, or all: the browser has them once it took over this run.
+
+    A part of a page notes its own: the others may be those of a browser that lags behind.
+    """
+    memory = session()
+    kept = {name: values for name, values in (memory.last or {}).items() if names and name not in names}
+    memory.last = kept | in_url(names or st.query_params)
+
+
+def is_late() -> bool:
+    """Tells, in a callback, whether the browser sent its request before it had the last URL: its fields lag too."""
+    return session().last not in (None, in_url(st.query_params)) and not went_back()
+
+
+def catch_up() -> None:
+    """Puts the last URL in place of a late one where a fragment runs alone: none of the page's other parts will."""
+    context, last = get_script_run_ctx(), session().last
+    if context is not None and context.fragment_ids_this_run and last is not None and in_url(st.query_params) != last:
+        st.query_params.from_dict(last)
+
+
+def went_back() -> bool:
+    """Tells whether the browser's back or forward button caused this run."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
 
 
 def problems(*places: str) -> tuple[str, ...]:

@@ -3,15 +3,18 @@
 import os
 import re
 import signal
+import threading
+from collections.abc import Sized
 from pathlib import Path
 
 import pytest
 from app_server import Server, running_app
 from controls import SMALL, TRAINING_MS, press, state, unfold_settings
 from layout_shift import check_layout, watch_layout
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
 from tiny_runs import wait_until
 
+from pages.shared.url.page_state import LATE_S
 from transformer.lab import load
 from transformer.runs import run_folder
 from transformer.runs.status import status
@@ -150,6 +153,46 @@ def test_runs_are_ticked_and_taken_in_hand_with_the_keyboard(page: Page, server:
     page.get_by_role("button", name=run, exact=True).press("Enter")
     page.wait_for_url(f"**run={run}**")
     expect(page.get_by_role("button", name="Delete")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_before(page: Page, server: Server):
+    """While a run trains the browser asks for the page by itself: for a while with the fields and URL of before."""
+    lines: list[WebSocketRoute] = []
+    held: list[str | bytes] = []
+    asked: list[str | bytes] = []
+    slow = threading.Event()
+
+    def connect(line: WebSocketRoute) -> None:
+        """Lets through what the browser says; what the server says waits while the line is slow."""
+        above = line.connect_to_server()
+        lines.append(line)
+        line.on_message(lambda message: (asked.append(message), above.send(message)))
+        above.on_message(lambda message: (held.append if slow.is_set() else line.send)(message))
+
+    page.route_web_socket("**/_stcore/stream**", connect)
+    open_small(page, server, steps=100_000, evaluate_every=50)
+    first = train(page, server)
+    state(page, "Training")
+    slow.set()
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.wait_for_timeout(1500 * LATE_S)  # longer than one late URL is expected
+    while held:  # in order: what comes meanwhile is last
+        lines[-1].send(held.pop(0))
+    slow.clear()
+    (second,) = (run.id for run in run_folder.list_runs() if run.status.active and run.id != first)
+    hear(page, asked, 3)
+    state(page, "Training")
+    assert f"run={second}" in page.url
+    for run in (first, second):
+        run_folder.stop(run)
+    state(page, "Stopped")
+
+
+def hear(page: Page, asked: Sized, further: int) -> None:
+    """Waits until the browser has asked the server so many times more."""
+    before = len(asked)
+    wait_until(lambda: page.wait_for_timeout(200) or len(asked) >= before + further, "the browser to ask")
 
 
 @pytest.mark.slow
