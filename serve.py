@@ -30,6 +30,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from pages.server.errors import listen
 from pages.server.metrics import serve_metrics
+from pages.shared.live.socket import stream_route
 from pages.shared.secure_headers import SecureHeaders
 from pages.shared.serving.machine import check_settings
 from pages.shared.serving.middleware import DecodeAhead, FilesFromMemory
@@ -112,5 +113,6 @@ async def _tend() -> None:
 app = st.App(
     Path(__file__).with_name("app.py"),
     lifespan=preloaded,
+    routes=[stream_route()],
     middleware=list(map(Middleware, (SecureHeaders, Recognise, OwnFiles, OwnMetrics, FilesFromMemory, DecodeAhead))),
 )

@@ -1,18 +1,22 @@
-"""The head of cross-attention whose weights are clearest, on the visitor's string, with the newest weights."""
+"""The head of cross-attention whose weights are clearest on the visitor's string, as its weights stand at one step."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import streamlit as st
 
-from pages.shared.components.head_matrix import head_matrix
+from pages.shared.components.frontend import Live
+from pages.shared.components.head_matrix import described_matrix, draw_matrix
 from pages.shared.exhibit import exhibit
 from transformer.figures.labels import SPECIAL_TOKENS
 from transformer.model.kinds import AttentionKind
-from transformer.runs.run_folder import Run
+from transformer.runs.live.watched import LiveOutput
 from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.attention.matrix_data import MatrixData, Side
-from transformer.views.training.timeline import AtStep, DecodedSnapshot, SnapshotAttention, SnapshotData
+from transformer.views.training.timeline import AtStep, DecodedSnapshot, SnapshotAttention
+
+_KEY, _LABEL = "playground-matrix", "The clearest head of cross-attention"
+_STAYS = 0.05
+"""By how much another head must be clearer for the picture to change to it: it would jump to and fro."""
 
 
 class Clearest(NamedTuple):
@@ -23,39 +27,74 @@ class Clearest(NamedTuple):
     mean_of_largest: float
     """The mean, over the output's tokens, of the largest weight of its row."""
 
+    @property
+    def title(self) -> str:
+        """Returns what stands above its picture."""
+        return f"Where it looks · layer {self.layer}, head {self.head}, its clearest"
 
-def clearest_head(shown: DecodedSnapshot) -> Clearest:
-    """Returns the head of cross-attention with the highest mean of each row's largest weight."""
-    weights = shown.attention[AttentionKind.CROSS].weights
-    weights = weights[:, :, : weights.shape[-1]]  # the rows that are drawn
+
+def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Clearest:
+    """Returns the head of cross-attention with the highest mean of each row's largest weight.
+
+    The one that was shown `before` stays until another is clearer by _STAYS.
+    """
+    weights = output.weights[:, :, : output.weights.shape[-1]]  # the rows that are drawn
     sharpness = weights.max(axis=-1).mean(axis=-1)
-    layer, head = np.unravel_index(int(sharpness.argmax()), sharpness.shape)
-    return Clearest(int(layer), int(head), float(sharpness[layer, head]))
+    layer, head = map(int, np.unravel_index(int(sharpness.argmax()), sharpness.shape))
+    if before is not None and sharpness[layer, head] < sharpness[before.layer, before.head] + _STAYS:
+        layer, head = before.layer, before.head
+    return Clearest(layer, head, float(sharpness[layer, head]))
 
 
-def render_head(run: Run | None, shown: DecodedSnapshot | None, found: Clearest | None) -> None:
+def output_of(snapshot: DecodedSnapshot) -> LiveOutput:
+    """Returns a decoded snapshot's output with its cross-attention."""
+    seen = snapshot.attention[AttentionKind.CROSS]
+    return LiveOutput(
+        step=snapshot.step,
+        text=snapshot.text,
+        source=tuple(seen.keys),
+        tokens=snapshot.tokens,
+        probabilities=snapshot.probabilities,
+        ended=snapshot.ended,
+        weights=seen.weights,
+        mask=seen.mask,
+    )
+
+
+def render_head(snapshot: DecodedSnapshot | None, live: Live | None) -> None:
     """Renders that head's weights, each row a token that it writes, each column one that it reads."""
-    if run is None or shown is None or found is None:
-        st.caption("The attention of its clearest head will be drawn here: which letters it looks at.")
+    if snapshot is None:
+        if live is not None:
+            draw_matrix(None, live=live, key=_KEY)
         return
-    st.markdown(
-        f"**Where it looks** · layer {found.layer}, head {found.head}, its clearest",
-        help=f"Of all heads of cross-attention it has the largest weights: {found.mean_of_largest:.2f} a row.",
-    )
+    output = output_of(snapshot)
+    found = clearest_head(output)
     view = SnapshotAttention(kind="cross", layer=found.layer, head=found.head)
-    exhibit(AtStep(shown), view, draw=lambda data: _draw(view, data), key="playground", live=run.status.active)
-
-
-def _draw(view: SnapshotAttention, data: SnapshotData) -> None:
-    rows = min(len(data.queries), len(data.keys))  # an untrained model writes on and on
-    matrix = MatrixData(
-        values=data.weights[:rows],
-        rows=_side(data.queries[:rows]),
-        columns=_side(data.keys),
-        mask=data.mask[:rows],
+    exhibit(
+        AtStep(snapshot),
+        view,
+        draw=lambda data: draw_matrix(_described(output, found), live=live, key=_KEY),
+        key="playground",
+        live=live is not None,
     )
-    drawn = HeadMatrix(kind=view.kind, layer=view.layer, heads=(view.head,))
-    head_matrix(drawn, matrix, label="The clearest head of cross-attention", key="playground-matrix")
+
+
+def described_head(output: LiveOutput, before: Clearest | None) -> tuple[Clearest, dict[str, Any]]:
+    """Returns the clearest head and its weights as their component draws them."""
+    found = clearest_head(output, before)
+    return found, _described(output, found)
+
+
+def _described(output: LiveOutput, found: Clearest) -> dict[str, Any]:
+    rows = min(len(output.tokens), len(output.source))  # an untrained model writes on and on
+    matrix = MatrixData(
+        values=output.weights[found.layer, found.head, :rows],
+        rows=_side(output.tokens[:rows]),
+        columns=_side(output.source),
+        mask=output.mask[found.layer, :rows],
+    )
+    view = HeadMatrix(kind="cross", layer=found.layer, heads=(found.head,))
+    return described_matrix(view, matrix, label=_LABEL, title=found.title)
 
 
 def _side(tokens: tuple[str, ...]) -> Side:

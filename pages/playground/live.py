@@ -3,34 +3,30 @@
 import streamlit as st
 
 from pages.playground.choices import PAGE, TASKS
-from pages.playground.clearest import clearest_head, render_head
+from pages.playground.clearest import output_of, render_head
 from pages.playground.controls import render_controls, render_input
 from pages.playground.ending import Next, ending
+from pages.playground.following import CURVES, described_curves, described_output, described_state, live_part
 from pages.playground.running import current_run, refusal, sweep_up, turn
-from pages.shared.components.run_progress import run_curve
-from pages.shared.components.tokens import token_chips
+from pages.shared.components.run_progress import draw_curve, draw_readings
+from pages.shared.components.tokens import draw_chips
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.guard import guarded_fragment
 from pages.training import run_status
 from pages.training.timeline.frames import decoded_with
 from transformer.checkpoints.settings import CheckpointError
-from transformer.figures.training.curves import X_TITLES
 from transformer.runs.kept_weights import snapshots_of
 from transformer.runs.run_folder import Run
 from transformer.views.subjects import Runs
-from transformer.views.training.runs import RunCurves
 from transformer.views.training.timeline import DecodedSnapshot
 
-EVERY_S = 0.5
-_CURVES = RunCurves()
-_MOST, _FIRST = 12, 5
-"""The length of an output that is shown whole, and the tokens that are shown of a longer one: an untrained model writes
-on and on."""
+EVERY_S = 5.0
+"""The seconds between two looks at a run at work: what moves comes by its stream, and its end is reported at once."""
 
 
 def live_panel() -> None:
-    """Renders the run, again every half second while it is at work."""
+    """Renders the run; while it is at work, its components follow it."""
     run = current_run()
     active = run is not None and run.status.active
     guarded_fragment("The run", _panel, every=EVERY_S if active else None)(PAGE.now.run, active)
@@ -49,14 +45,17 @@ def _panel(run_id: str, was_active: bool) -> None:
     left, right = st.columns([1, 1], gap="large")
     with left:
         with st.container(gap=None):  # what is shown while it computes takes no room
-            shown = _decoded(run)
+            snapshot = _decoded(run)
+        step = -1 if snapshot is None else snapshot.step
         with st.container(gap="xsmall"):
             with st.container(horizontal=True, gap="small", key="playground-output"):
                 render_input()
                 with st.container(width="stretch", gap=None):
-                    _output(shown)
+                    _output(run, snapshot)
             with st.container(gap="xsmall", key="playground-head"):
-                render_head(run, shown, None if shown is None else clearest_head(shown))
+                if run is None:
+                    st.caption("The attention of its clearest head will be drawn here: which letters it looks at.")
+                render_head(snapshot, live_part(run, "head", step))
     with right, st.container(key="playground-curve"):
         _curve(run)
 
@@ -70,7 +69,9 @@ def _state(run: Run | None) -> None:
                 "Then take a part away and see what breaks."
             )
         elif run.status.active:
-            st.markdown(f"**{run_status.state_word(run).capitalize()}** · {run_status.state_rest(run)}")
+            word = run_status.state_word(run).capitalize()
+            live = live_part(run, "state", run.status.step)
+            draw_readings(described_state(run, word), live=live, key="playground-run")
         elif run.status.state == "failed":
             say(run_status.failure(run.status))
         elif run.status.state == "paused":
@@ -89,16 +90,14 @@ def _lead_on(run: Run, onwards: Next | None) -> None:
 
 
 def _curve(run: Run | None) -> None:
-    if run is None or not (run.folder / "metrics.jsonl").is_file():
+    if run is None or not (run.status.active or (run.folder / "metrics.jsonl").is_file()):
         st.caption("The loss and the share of right answers will be drawn here as it learns.")
         return
-    least = float(run.settings.train.max_steps)
+    live = live_part(run, "curves", run.status.step)
     exhibit(
         Runs((run.folder,)),
-        _CURVES,
-        draw=lambda data: run_curve(
-            _CURVES.drawn(data), x_title=X_TITLES["step"], x_least=least, key="playground-curves"
-        ),
+        CURVES,
+        draw=lambda data: draw_curve(described_curves(run, data), live=live, key="playground-curves"),
         live=run.status.active,
     )
 
@@ -116,12 +115,9 @@ def _decoded(run: Run | None) -> DecodedSnapshot | None:
         return None
 
 
-def _output(shown: DecodedSnapshot | None) -> None:
-    if shown is None:
+def _output(run: Run | None, snapshot: DecodedSnapshot | None) -> None:
+    live = live_part(run, "output", -1 if snapshot is None else snapshot.step)
+    if snapshot is None and live is None:
         st.caption("What it writes will stand here.")
         return
-    label, n = f"Output at step {shown.step:,}", len(shown.tokens)
-    if n > _MOST:
-        label, n = f"{label} (the first {_FIRST} of {n} tokens)", _FIRST
-    probabilities = shown.probabilities[:n].tolist()
-    token_chips(shown.tokens[:n], label=label, probabilities=probabilities, scrolls=True, key="playground-chips")
+    draw_chips(None if snapshot is None else described_output(output_of(snapshot)), live=live, key="playground-chips")

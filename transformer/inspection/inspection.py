@@ -240,7 +240,7 @@ def read_steps(
         AttentionKind.CROSS: (names, sentence.tokens),
     }
     by_row = {AttentionKind.ENCODER_SELF: False, AttentionKind.DECODER_SELF: cached, AttentionKind.CROSS: True}
-    log_probs = torch.cat([step.log_probs for step in steps]).numpy()
+    log_probs = torch.cat([step.log_probs for step in steps]).cpu().numpy()
     log_probs.setflags(write=False)
     return Inspection(
         model_name=model_name,
@@ -286,12 +286,12 @@ def read_attention(
         for layer, block in enumerate(blocks):
             for row, recording in enumerate(recordings):
                 recorded, allowed = recording[block.site("weights")][0, :, -1], recording[block.site("mask")][0, 0, -1]
-                weights[layer, :, row, : recorded.size(-1)] = recorded.numpy()
-                mask[layer, row, : allowed.size(-1)] = allowed.numpy()
+                weights[layer, :, row, : recorded.size(-1)] = recorded.cpu().numpy()
+                mask[layer, row, : allowed.size(-1)] = allowed.cpu().numpy()
     else:
         recording = recordings[0 if stack == "encoder" else -1]
-        weights = torch.stack([recording[block.site("weights")][0] for block in blocks]).numpy()
-        mask = torch.stack([recording[block.site("mask")][0, 0] for block in blocks]).numpy()
+        weights = torch.stack([recording[block.site("weights")][0] for block in blocks]).cpu().numpy()
+        mask = torch.stack([recording[block.site("mask")][0, 0] for block in blocks]).cpu().numpy()
     weights.setflags(write=False)
     mask.setflags(write=False)
     return Attention(kind, weights, mask, queries, keys)

@@ -32,6 +32,8 @@ from transformer.data.corpus_snapshot import load_own
 from transformer.data.statistics import left_out
 from transformer.decoding.greedy import translate_ids
 from transformer.files import append_rows, remove_leftovers, write_text
+from transformer.runs.live import watched
+from transformer.runs.live.outputs import LiveOutputs
 from transformer.runs.status import SNAPSHOTS, STATE_FILE, RunLog
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device
@@ -78,15 +80,18 @@ def train(
         team.told(ready)
     begun(run.state)
     run_log.say(phase="training", step=run.state.step, elapsed_s=run.state.elapsed_s)
-    outcome = _loop(run, run_log, progress, team)
-    run_log.flush()
-    if outcome in ("pause", "stop"):
-        run.save_state()
-    if outcome == "pause":
-        run.save_weights()
-        run_log.say(state="paused", phase="")
-    else:
-        _finish(run, run_log, outcome)
+    try:
+        outcome = _loop(run, run_log, progress, team)
+        run_log.flush()
+        if outcome in ("pause", "stop"):
+            run.save_state()
+        if outcome == "pause":
+            run.save_weights()
+            run_log.say(state="paused", phase="")
+        else:
+            _finish(run, run_log, outcome)
+    finally:
+        watched.forget(folder)
 
 
 def follow(folder: Path, threads: int, team: Team) -> None:
@@ -246,6 +251,7 @@ def _loop(run: LiveRun, run_log: RunLog, progress: Callable[[Event], None], team
     events = train_steps(
         state, settings.train, run.corpus, run.tokenizer, precision=settings.resolved.precision, team=team
     )
+    live = LiveOutputs(run.folder, run.tokenizer)
     with closing(events):  # also tells the followers, where a request or an error ends the loop
         for event in events:
             _write(event, run, run_log)
@@ -254,6 +260,7 @@ def _loop(run: LiveRun, run_log: RunLog, progress: Callable[[Event], None], team
             if isinstance(event, Finished):
                 return event.reason
             if event.step == state.step:
+                live.write_if_due(state.model, state.step)
                 run.save_state_if_due(run_log, at_evaluation=isinstance(event, Evaluated))
                 # After an evaluation that the last pause put off, a step is still due: a run goes on by one at least.
                 if state.step > began and (request := run_log.request()) is not None:

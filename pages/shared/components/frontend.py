@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +28,17 @@ _ROOT = "<div class='root'></div>\n"
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Live:
+    """The stream of a run at work that a component follows: live.js draws what comes, without the page's help."""
+
+    address: str
+    part: str
+    """The name of the component's data in the stream's messages."""
+    step: int
+    """The step of the page's own data: older ones of the stream are not drawn."""
+
+
 def declared(
     name: str, *, css: Sequence[str], js: Sequence[str], html: str = _ROOT, reports: Sequence[str] = ()
 ) -> Callable[..., Any]:
@@ -38,6 +50,14 @@ def declared(
 def text_of(*names: str) -> str:
     """Returns the named files of this folder, one after the other."""
     return "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
+
+
+def drawn(described: Mapping[str, Any] | None, live: Live | None = None) -> dict[str, Any]:
+    """Returns the data of a component, with the stream that it follows, if any; None draws nothing before the stream
+    has sent something."""
+    if live is None:
+        return {**(described or {})}
+    return {**(described or {}), "live": asdict(live) | {"waits": described is None}}
 
 
 def reported(key: str) -> Mapping[str, Any]:

@@ -7,9 +7,13 @@ const MASKED = 1;
 const WEAK = 2;
 const FORBIDDEN = 3; // by a switch
 const HELD_MS = 4000;
+const FADE_MS = 160; // from one look at a run at work to the next
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default live(function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root");
+  if (data.live && root._renew?.(data)) return;
+  cancelAnimationFrame(root._fading);
+  root._renew = renew;
   const had = root.contains(parentElement.getRootNode().activeElement) ? root._at : null;
   root._observer?.disconnect();
   setKindColours(root, data.colours);
@@ -18,7 +22,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const theme = dark ? "dark" : "light";
   root.style.setProperty("--masked", data.masked[theme]);
   const [height, width] = data.shape;
-  const values = new Float32Array(bytes(data.values).buffer);
+  let values = new Float32Array(bytes(data.values).buffer);
+  const shown = Float32Array.from(values); // on the way to the values, while they fade
   const state = data.state && bytes(data.state);
   const largest = data.largest && new Float32Array(bytes(data.largest).buffer);
   const targets = data.targets && new Int16Array(bytes(data.targets).buffer);
@@ -44,7 +49,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   parts.corner.append(parts.down, parts.across);
   parts.cells.append(canvas, chosen, cursor);
   parts.frame.append(parts.corner, parts.columns, parts.rows, parts.cells);
-  root.replaceChildren(legend(), parts.frame, parts.tip, spoken);
+  const title = box("title");
+  title.textContent = data.title;
+  title.hidden = !data.title;
+  root.replaceChildren(title, legend(), parts.frame, parts.tip, spoken);
   parts.tip.hidden = cursor.hidden = true;
   chosen.hidden = !data.chosen;
 
@@ -63,6 +71,32 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (had) {
     root._at = had;
     canvas.focus({ preventScroll: true });
+  }
+
+  // The same cells with other values and names: their colours fade into each other, and nothing is built anew.
+  function renew(next) {
+    const same = (name) => JSON.stringify(next[name]) === JSON.stringify(data[name]);
+    if (!["shape", "state", "off", "top", "titles", "colours", "unclickable", "forbids", "chosen"].every(same)) return false;
+    const longest = (tokens) => Math.max(...tokens.map((token) => [...token.text].length));
+    if (["rows", "columns"].some((side) => longest(next[side]) !== longest(data[side]))) return false;
+    if (!root.isConnected || dark !== isDark(root)) return false;
+    data = next;
+    title.textContent = data.title;
+    for (const side of ["row", "column"])
+      names[side].forEach((element, index) => fillToken(element, data[`${side}s`][index]));
+    const from = Float32Array.from(shown);
+    values = new Float32Array(bytes(data.values).buffer);
+    cancelAnimationFrame(root._fading);
+    const begin = performance.now();
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const fade = (now) => {
+      const share = still ? 1 : Math.min(1, Math.max(0, (now - begin) / FADE_MS));
+      for (let i = 0; i < values.length; i++) shown[i] = from[i] + (values[i] - from[i]) * share;
+      paint();
+      if (share < 1) root._fading = requestAnimationFrame(fade);
+    };
+    fade(begin);
+    return true;
   }
 
   function box(className) {
@@ -158,7 +192,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
         const [x, y, side] = [column * cell + gap / 2, row * cell + gap / 2, cell - gap];
         const kind = state ? state[index] : 0;
         if (kind === WEAK) continue;
-        const level = levelOf(values[index]);
+        const level = levelOf(shown[index]); // the number is that of the pass at once
         const closed = kind === MASKED || kind === FORBIDDEN || Number.isNaN(values[index]);
         context.fillStyle = closed ? data.masked[theme] : fills[level];
         context.fillRect(x, y, side, side);
@@ -277,7 +311,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     root._at = [Math.min(height - 1, Math.max(0, goal[0])), Math.min(width - 1, Math.max(0, goal[1]))];
     point(root._at, true);
   }
-}
+});
 
 // What a switch did is said above the matrix; the page scrolls with it, so that the next cell is where the pointer is.
 function hold(root) {

@@ -3,14 +3,17 @@
 A plotly heatmap reports no clicks, and the invisible markers that would are one element of the page for each cell.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pages.shared.components.frontend import (
+    Live,
     colours_of,
     declared,
     describe_tokens,
+    drawn,
     packed,
     palette_colours,
     scale_colours,
@@ -23,7 +26,7 @@ from transformer.views.attention.matrix_data import DrawnMatrix, MatrixData, Sid
 _component = declared(
     "head_matrix",
     css=("tokens.css", "matrices.css", "head_matrix.css"),
-    js=("tokens.js", "scales.js", "head_matrix.js"),
+    js=("live.js", "tokens.js", "scales.js", "head_matrix.js"),
     reports=("picked", "forbidden"),
 )
 
@@ -35,43 +38,56 @@ def head_matrix(view: DrawnMatrix, data: MatrixData, *, label: str, forbids: boo
     into `st.session_state[key]["picked"]`; if it `forbids`, into "forbidden". Masked cells are struck through, and
     values below the view's `least` are not drawn, which the legend says. A head that is off is grey.
     """
+    draw_matrix(described_matrix(view, data, label=label, forbids=forbids), key=key)
+
+
+def draw_matrix(described: Mapping[str, Any] | None, *, live: Live | None = None, key: str) -> None:
+    """Draws what `described_matrix` returns, or nothing before the stream of a run at work has sent something.
+
+    What the stream sends fades into each other.
+    """
+    _component(key=key, data=drawn(described, live))
+
+
+def described_matrix(
+    view: DrawnMatrix, data: MatrixData, *, label: str, title: str = "", forbids: bool = False
+) -> dict[str, Any]:
+    """Returns a matrix as the script draws it, below a title of its own if there is one."""
     values, rows, columns, off = data.values, data.rows, data.columns, data.off
     top, least, chosen = view.top(data), view.least(data), view.chosen(data)
     if values.shape != (len(rows.labels), len(columns.labels)):
         raise ValueError(
             f"values of shape {values.shape} do not fit {len(rows.labels)} rows and {len(columns.labels)} columns"
         )
-    _component(
-        key=key,
-        data={
-            "shape": list(values.shape),
-            "values": packed(values.astype(np.float32)),
-            "state": _state(data, least),
-            "forbids": forbids,
-            "targets": None if data.entries is None else packed(data.entries.astype(np.int16)),
-            "largest": None if data.largest is None else packed(data.largest.astype(np.float32)),
-            "unit": view.unit,
-            "rows": _tokens(rows),
-            "columns": _tokens(columns),
-            "row_notes": rows.notes("row"),
-            "column_notes": columns.notes("column") if view.columns_are_tokens else [""] * len(columns.labels),
-            "titles": list(view.axes[view.kind]),
-            "names": list(view.names),
-            "quantity": view.quantity,
-            "weak_label": f"below {least:.3g}" if least else "",
-            "top": float(top),
-            "top_label": f"{top:.3g}",
-            "chosen": None if chosen is None else list(chosen),
-            "off": off,
-            "unclickable": data.entries is None,
-            "label": label,
-            "colours": colours_of(view.kind),
-            "scales": scale_colours(theme.greys if off else theme.sequential),
-            "masked": palette_colours("masked"),
-            "inks": list(theme.INKS),
-            "quiet": palette_colours("quiet"),
-        },
-    )
+    return {
+        "shape": list(values.shape),
+        "values": packed(values.astype(np.float32)),
+        "state": _state(data, least),
+        "forbids": forbids,
+        "targets": None if data.entries is None else packed(data.entries.astype(np.int16)),
+        "largest": None if data.largest is None else packed(data.largest.astype(np.float32)),
+        "unit": view.unit,
+        "rows": _tokens(rows),
+        "columns": _tokens(columns),
+        "row_notes": rows.notes("row"),
+        "column_notes": columns.notes("column") if view.columns_are_tokens else [""] * len(columns.labels),
+        "titles": list(view.axes[view.kind]),
+        "names": list(view.names),
+        "quantity": view.quantity,
+        "weak_label": f"below {least:.3g}" if least else "",
+        "top": float(top),
+        "top_label": f"{top:.3g}",
+        "chosen": None if chosen is None else list(chosen),
+        "off": off,
+        "unclickable": data.entries is None,
+        "label": label,
+        "title": title,
+        "colours": colours_of(view.kind),
+        "scales": scale_colours(theme.greys if off else theme.sequential),
+        "masked": palette_colours("masked"),
+        "inks": list(theme.INKS),
+        "quiet": palette_colours("quiet"),
+    }
 
 
 def _state(data: MatrixData, least: float) -> str | None:

@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const LEFT = 52, RIGHT = 10, GAP = 10, BOTTOM = 40;
 
-export default function ({ data, parentElement }) {
+export default live(function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
   const state = (root._state ??= { at: null });
   state.data = data;
@@ -18,7 +18,7 @@ export default function ({ data, parentElement }) {
     root.addEventListener("keydown", (event) => walk(root, state, event));
   }
   draw(root, state);
-}
+});
 
 function draw(root, state) {
   const { data } = state;

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pages.shared.components.frontend import declared, run_colours
+from pages.shared.components.frontend import Live, declared, drawn, run_colours
 from transformer.figures.training.curves import Curve, Panel, thinned
 
-_curve = declared("run_curve", css=("run_curve.css",), js=("run_curve.js",))
+_curve = declared("run_curve", css=("run_curve.css",), js=("live.js", "run_curve.js"))
 _readings = declared(
     "run_readings",
     html="""<div class='root'>
@@ -20,22 +20,48 @@ _readings = declared(
 <dl></dl></div>
 """,
     css=("run_readings.css",),
-    js=("run_readings.js",),
+    js=("live.js", "run_readings.js"),
+    reports=("over",),
 )
 _sentences = declared("run_sentences", css=("run_sentences.css",), js=("run_sentences.js",))
 
 
 def run_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str) -> None:
     """Draws the panels below each other over one x axis that reaches at least to `x_least`."""
-    _curve(key=key, data={"x_title": x_title, "x_least": x_least, "panels": [_described(panel) for panel in panels]})
+    draw_curve(described_curve(panels, x_title=x_title, x_least=x_least), key=key)
+
+
+def draw_curve(described: Mapping[str, Any], *, live: Live | None = None, key: str) -> None:
+    """Draws what `described_curve` returns, and then what the stream of a run at work sends."""
+    _curve(key=key, data=drawn(described, live))
+
+
+def described_curve(panels: Sequence[Panel], *, x_title: str, x_least: float) -> dict[str, Any]:
+    """Returns the panels as the script draws them."""
+    return {"x_title": x_title, "x_least": x_least, "panels": [_described(panel) for panel in panels]}
 
 
 def run_readings(
     *, state: str, tone: str, rest: str, share: float, readings: Sequence[tuple[str, str, str]], key: str
 ) -> None:
     """Draws the state in words, the share done (0..1) as a bar, and each reading's name, value and unit."""
+    draw_readings(described_readings(state=state, tone=tone, rest=rest, share=share, readings=readings), key=key)
+
+
+def draw_readings(described: Mapping[str, Any], *, live: Live | None = None, key: str) -> None:
+    """Draws what `described_readings` returns, and then what the stream of a run at work sends.
+
+    At the run's end, or when it pauses, its state stands in `st.session_state[key]["over"]`, and the page runs again.
+    """
+    _readings(key=key, data=drawn(described, live))
+
+
+def described_readings(
+    *, state: str, tone: str, rest: str, share: float, readings: Sequence[tuple[str, str, str]]
+) -> dict[str, Any]:
+    """Returns the readings as the script draws them."""
     listed = [list(reading) for reading in readings]
-    _readings(key=key, data={"state": state, "tone": tone, "rest": rest, "share": share, "readings": listed})
+    return {"state": state, "tone": tone, "rest": rest, "share": share, "readings": listed}
 
 
 def run_sentences(sources: Sequence[str], samples: Mapping[str, Sequence[tuple[int, str]]], *, key: str) -> None:

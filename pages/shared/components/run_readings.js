@@ -1,5 +1,5 @@
 // A run in numbers: its state, how far it is, and a line of readings. Redrawn in place.
-export default function ({ data, parentElement }) {
+export default live(function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
   root.querySelector(".state").textContent = data.state;
   root.querySelector(".state").dataset.state = data.tone;
@@ -22,4 +22,4 @@ export default function ({ data, parentElement }) {
       return item;
     }),
   );
-}
+});

@@ -1,4 +1,4 @@
-export default function ({ data, parentElement }) {
+export default live(function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
   setKindColours(root, data.colours);
   const label = document.createElement("div");
@@ -22,7 +22,7 @@ export default function ({ data, parentElement }) {
   list.classList.toggle("scrolls", data.scrolls);
   root.replaceChildren(label, list);
   if (data.scrolls && list.scrollWidth > list.clientWidth) list.tabIndex = 0;
-}
+});
 
 function shortProbability(p) {
   if (p >= 0.9995) return p === 1 ? "1" : ">.999";

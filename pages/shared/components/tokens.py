@@ -1,17 +1,18 @@
 """Tokens as chips: in a line, in two lines that are aligned, and in two rows with a line for every weight between."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
-from pages.shared.components.frontend import NONE_UNSEEN, colours_of, declared, describe_tokens, packed
+from pages.shared.components.frontend import NONE_UNSEEN, Live, colours_of, declared, describe_tokens, drawn, packed
 from transformer.inspection.token_alignment import Aligned
 from transformer.model.kinds import KindName
 
-_chips = declared("token_chips", css=("tokens.css", "token_chips.css"), js=("tokens.js", "token_chips.js"))
+_chips = declared("token_chips", css=("tokens.css", "token_chips.css"), js=("live.js", "tokens.js", "token_chips.js"))
 _aligned = declared(
     "aligned_tokens",
     css=("tokens.css", "token_chips.css", "aligned_tokens.css"),
@@ -41,23 +42,55 @@ def token_chips(
     `note` says what has changed there if that is not the output; `unseen` has the words at indices that were never
     seen.
     """
+    described = described_chips(
+        tokens,
+        label=label,
+        changed=changed,
+        note=note,
+        unseen=unseen,
+        probabilities=probabilities,
+        kind=kind,
+        scrolls=scrolls,
+    )
+    draw_chips(described, numbered=probabilities is not None, key=key)
+
+
+def draw_chips(
+    described: Mapping[str, Any] | None, *, numbered: bool = True, live: Live | None = None, key: str
+) -> None:
+    """Draws what `described_chips` returns, or nothing before the stream of a run at work has sent something.
+
+    `numbered` chips have room for a probability each.
+    """
+    # Room for one line from the start: the page would move under a click when the component's code arrives.
+    st.html(f"<style>.st-key-{key} {{min-height: {3.9375 if numbered else 3.25}rem}}</style>")
+    _chips(key=key, data=drawn(described, live))
+
+
+def described_chips(
+    tokens: Sequence[str],
+    *,
+    label: str,
+    changed: Collection[int] = (),
+    note: str = "",
+    unseen: Mapping[int, str] = NONE_UNSEEN,
+    probabilities: Sequence[float] | None = None,
+    kind: KindName = "cross",
+    scrolls: bool = False,
+) -> dict[str, Any]:
+    """Returns a line of chips as the script draws it; the arguments are those of `token_chips`."""
     if probabilities is not None and len(probabilities) != len(tokens):
         raise ValueError(f"{len(tokens)} tokens need as many probabilities, not {len(probabilities)}")
-    # Room for one line from the start: the page would move under a click when the component's code arrives.
-    st.html(f"<style>.st-key-{key} {{min-height: {3.25 if probabilities is None else 3.9375}rem}}</style>")
-    _chips(
-        key=key,
-        data={
-            "label": label,
-            "tokens": [
-                token | ({"note": note} if note and token["changed"] else {})
-                for token in describe_tokens(tokens, changed=changed, unseen=unseen)
-            ],
-            "probabilities": None if probabilities is None else [float(p) for p in probabilities],
-            "colours": colours_of(kind),
-            "scrolls": scrolls,
-        },
-    )
+    return {
+        "label": label,
+        "tokens": [
+            token | ({"note": note} if note and token["changed"] else {})
+            for token in describe_tokens(tokens, changed=changed, unseen=unseen)
+        ],
+        "probabilities": None if probabilities is None else [float(p) for p in probabilities],
+        "colours": colours_of(kind),
+        "scrolls": scrolls,
+    }
 
 
 def aligned_tokens(

@@ -1,5 +1,6 @@
 """The Playground: a press starts a run, a knob replaces it, and its end is told in its own numbers."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -7,11 +8,14 @@ import pytest
 import tiny_runs
 from page_models import checked, open_page, texts
 
-from pages.playground import ending
+from pages.playground import ending, following
 from pages.playground.choices import PARTS, TASKS, Knobs
-from pages.playground.clearest import clearest_head
+from pages.playground.clearest import Clearest, clearest_head, output_of
+from pages.shared.live.watches import Look
 from transformer.analysis.training.progress import progress_of
 from transformer.runs import run_folder
+from transformer.runs.live.watched import LiveOutput
+from transformer.runs.worker import train_run
 from transformer.views.training.timeline import decode_snapshot
 
 
@@ -122,8 +126,46 @@ def test_the_clearest_head_is_the_one_with_the_largest_weights():
     from transformer.checkpoints.settings import find_checkpoint
 
     shown = decode_snapshot(find_checkpoint("reverse"), "weights.safetensors", "a b c d e f")
-    found = clearest_head(shown)
+    found = clearest_head(output_of(shown))
     weights = shown.attention["cross"].weights
     rivals = [[head.max(-1).mean() for head in layer] for layer in weights]
     assert found.mean_of_largest == pytest.approx(np.max(rivals))
     assert rivals[found.layer][found.head] == np.max(rivals)
+
+
+def test_the_picture_changes_to_another_head_only_where_that_is_clearly_clearer():
+    output = LiveOutput(
+        step=1,
+        text="a",
+        source=("a", "</s>"),
+        tokens=("a",),
+        probabilities=np.ones(1),
+        ended=True,
+        weights=np.array([[[[0.7, 0.3]], [[0.72, 0.28]]], [[[0.5, 0.5]], [[0.6, 0.4]]]]),
+        mask=np.ones((2, 1, 2), bool),
+    )
+    assert clearest_head(output)[:2] == (0, 1)
+    assert clearest_head(output, Clearest(0, 0, 0.9))[:2] == (0, 0)
+    assert clearest_head(output, Clearest(1, 1, 0.9))[:2] == (0, 1)
+
+
+@pytest.mark.parametrize("build", ["state", "output", "head", "curves"])
+def test_a_run_at_work_is_streamed_as_the_page_would_draw_it(started, build):
+    run_id = tiny_runs.create(pinned=())
+    train_run(run_id)
+    run = run_folder.get_run(run_id)
+    output = output_of(decode_snapshot(run.folder, "weights.safetensors", "a b c"))
+    part = next(part for part in following.PARTS if part.name == build)
+    assert part.data(Look(run, None)) is None or build in ("state", "curves")
+    step, data = part.data(Look(run, output))
+    assert step == 20
+    json.dumps(data, allow_nan=False)
+    match build:
+        case "state":
+            assert (data["state"], data["share"]) == ("Finished", 1.0)
+        case "output":
+            assert [token["text"] for token in data["tokens"]] == list(output.tokens[: len(data["tokens"])])
+        case "head":
+            assert "its clearest" in data["title"]
+        case "curves":
+            assert data["panels"][0]["series"][0]["x"][-1] == 20

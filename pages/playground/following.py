@@ -1,0 +1,84 @@
+"""What the browser follows of the Playground's run while it learns: its state, its output, one head, its curves."""
+
+from dataclasses import replace
+from typing import Any
+
+from pages.playground.choices import PAGE
+from pages.playground.clearest import described_head
+from pages.shared.components.frontend import Live
+from pages.shared.components.run_progress import described_curve, described_readings
+from pages.shared.components.tokens import described_chips
+from pages.shared.live.watches import LivePart, Look, address_of
+from pages.training import run_status
+from transformer.figures.training.curves import X_TITLES
+from transformer.runs.live.watched import LiveOutput
+from transformer.runs.run_folder import Run
+from transformer.views.training.runs import CurvesData, RunCurves
+
+CURVES = RunCurves()
+_MOST, _FIRST = 12, 5
+"""The length of an output that is shown whole, and the tokens that are shown of a longer one: an untrained model writes
+on and on."""
+
+
+def live_part(run: Run | None, part: str, step: int = -1) -> Live | None:
+    """Returns where a component follows the run, from this step on; None for a run that is not at work."""
+    if run is None or not run.status.active:
+        return None
+    return Live(address_of(run, PAGE.now.string, PARTS), part, step)
+
+
+def described_state(run: Run, word: str) -> dict[str, Any]:
+    """Returns where a run stands, in a word and a line, as its component draws it."""
+    rest, share = run_status.state_rest(run), run_status.share_done(run)
+    return described_readings(state=word, tone=run.status.state, rest=rest, share=share, readings=())
+
+
+def described_output(output: LiveOutput) -> dict[str, Any]:
+    """Returns an output as a line of chips; of a long one its beginning."""
+    label, n = f"Output at step {output.step:,}", len(output.tokens)
+    if n > _MOST:
+        label, n = f"{label} (the first {_FIRST} of {n}{'' if output.ended else ' or more'} tokens)", _FIRST
+    return described_chips(
+        output.tokens[:n], label=label, probabilities=output.probabilities[:n].tolist(), scrolls=True
+    )
+
+
+def described_curves(run: Run, data: CurvesData) -> dict[str, Any]:
+    """Returns a run's curves over all of its steps."""
+    least = float(run.settings.train.max_steps)
+    return described_curve(CURVES.drawn(data), x_title=X_TITLES["step"], x_least=least)
+
+
+def _state(look: Look) -> tuple[int, dict[str, Any]]:
+    status = look.run.status
+    step = max(status.step, 0 if look.output is None else look.output.step)  # which is written more often
+    run = replace(look.run, status=replace(status, step=step))
+    return step, described_state(run, (status.phase or status.state).capitalize())
+
+
+def _output(look: Look) -> tuple[int, dict[str, Any]] | None:
+    return None if look.output is None else (look.output.step, described_output(look.output))
+
+
+def _head(look: Look) -> tuple[int, dict[str, Any]] | None:
+    if look.output is None or not look.output.weights.size:
+        return None
+    look.memory["clearest"], drawn = described_head(look.output, look.memory.get("clearest"))
+    return look.output.step, drawn
+
+
+def _curves(look: Look) -> tuple[int, dict[str, Any]] | None:
+    if not (look.run.folder / "metrics.jsonl").is_file():
+        return None
+    data = CURVES.data((look.run.folder,))
+    last = max((int(curve.x[-1]) for curve in data.curves if len(curve.x)), default=0)
+    return last, described_curves(look.run, data)
+
+
+PARTS = (
+    LivePart("state", ("status", "output"), _state),
+    LivePart("output", ("output",), _output),
+    LivePart("head", ("output",), _head),
+    LivePart("curves", ("metrics",), _curves),
+)
