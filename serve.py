@@ -7,7 +7,8 @@ not looked at, and what pages and models add later is frozen in its turn. One th
 trainers beside the server need the cores.
 
 Between a page and its browser stand secure_headers.py, visitors/recognition.py, visitors/guards.py and
-serving/middleware.py of pages/shared. No connection waits for acknowledgements.
+serving/middleware.py of pages/shared. No connection waits for acknowledgements. Runs at work are streamed by
+pages/shared/live.
 
 While it runs, it keeps a warm worker, from which trainers start at once, and starts runs whose turn it is. Trainers
 outlive it.

@@ -7,7 +7,8 @@ const MASKED = 1;
 const WEAK = 2;
 const FORBIDDEN = 3; // by a switch
 const HELD_MS = 4000;
-const FADE_MS = 160; // from one look at a run at work to the next
+const FADE_MS = 120; // from one look at a run at work to the next
+const FRAME_MS = 30; // of a fade: each picture of it costs a training beside it
 
 export default live(function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root");
@@ -89,10 +90,14 @@ export default live(function ({ data, parentElement, setTriggerValue }) {
     cancelAnimationFrame(root._fading);
     const begin = performance.now();
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    let painted = -FRAME_MS;
     const fade = (now) => {
       const share = still ? 1 : Math.min(1, Math.max(0, (now - begin) / FADE_MS));
-      for (let i = 0; i < values.length; i++) shown[i] = from[i] + (values[i] - from[i]) * share;
-      paint();
+      if (share === 1 || now - painted >= FRAME_MS) {
+        for (let i = 0; i < values.length; i++) shown[i] = from[i] + (values[i] - from[i]) * share;
+        painted = now;
+        paint();
+      }
       if (share < 1) root._fading = requestAnimationFrame(fade);
     };
     fade(begin);
@@ -174,12 +179,15 @@ export default live(function ({ data, parentElement, setTriggerValue }) {
 
   function paint() {
     const ratio = window.devicePixelRatio || 1;
-    canvas.width = Math.round(width * cell * ratio);
-    canvas.height = Math.round(height * cell * ratio);
-    canvas.style.width = `${width * cell}px`;
-    canvas.style.height = `${height * cell}px`;
+    const size = [width, height].map((cells) => Math.round(cells * cell * ratio));
     const context = canvas.getContext("2d");
-    context.scale(ratio, ratio);
+    if (canvas.width !== size[0] || canvas.height !== size[1]) {
+      [canvas.width, canvas.height] = size;
+      canvas.style.width = `${width * cell}px`;
+      canvas.style.height = `${height * cell}px`;
+    }
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width * cell, height * cell);
     const gap = cell >= 12 ? 1 : 0;
     const style = getComputedStyle(root);
     const numbered = cell >= NUMBERED && Math.max(width, height) <= MOST_NUMBERED;
