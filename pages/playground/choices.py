@@ -9,7 +9,7 @@ from pages.training.plans import Plan, recommended
 from transformer.checkpoints.settings import is_name
 
 Task = Literal["reverse", "copy", "sort", "addition", "dates"]
-Part = Literal["causal_mask", "positions", "scale_scores", "residual"]
+Part = Literal["causal_mask", "positions", "scale_scores", "residual", "warmup_steps"]
 TASKS: dict[Task, str] = {
     "reverse": "reverse letters",
     "copy": "copy letters",
@@ -24,6 +24,7 @@ PARTS: dict[Part, str] = {
     "positions": "Positions",
     "scale_scores": "Scaling by √d_k",
     "residual": "Residual",
+    "warmup_steps": "Warm-up",
 }
 """The parts that can be switched off."""
 STRINGS: dict[Task, str] = {

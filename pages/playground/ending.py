@@ -14,6 +14,7 @@ _WHY: dict[Part, str] = {
     "causal_mask": "Without the causal mask it could see each answer while it trained, and learned to read it off.",
     "residual": "Without residual connections each sublayer replaces its input instead of adding to it.",
     "scale_scores": "Without the division by √d_k scores are larger, and the softmax closer to all or nothing.",
+    "warmup_steps": "Without warm-up the first steps are the largest, when the optimizer knows least of the gradients.",
 }
 
 
@@ -64,8 +65,9 @@ _SHORT: dict[Part, str] = {
     "causal_mask": "the causal mask",
     "residual": "residual connections",
     "scale_scores": "scaling",
+    "warmup_steps": "warm-up",
 }
-_TOUR: tuple[Part, ...] = ("positions", "causal_mask", "residual", "scale_scores")
+_TOUR: tuple[Part, ...] = ("positions", "causal_mask", "residual", "scale_scores", "warmup_steps")
 
 
 def _next(knobs: Knobs, exact: float) -> Next | None:
