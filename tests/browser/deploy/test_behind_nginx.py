@@ -84,6 +84,16 @@ def _leaves(url: str, site: Site) -> bool:
     return parts.scheme not in ("data", "blob", "about") and not inside
 
 
+def test_a_run_is_streamed_through_the_proxy(tab: Page, site: Site):
+    tab.goto(site.link("playground"))
+    with tab.expect_websocket(lambda socket: f"{BASE}/live/" in socket.url) as stream:
+        tab.get_by_role("button", name="Play", exact=True).click()
+    stream.value.wait_for_event("framereceived", lambda frame: "Output at step" in str(frame))
+    expect(tab.get_by_text("Output at step")).to_be_visible()
+    tab.get_by_role("button", name="Pause").click()
+    expect(tab.get_by_text("Paused at step")).to_be_visible()
+
+
 def test_every_page_opens_by_its_own_address(tab: Page, site: Site):
     for page in PAGES:
         tab.goto(site.link(page.url))
