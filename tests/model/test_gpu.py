@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from random_models import (
@@ -31,6 +32,7 @@ from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import load
 from transformer.model.attention import explicit_attention, fused_attention
 from transformer.model.taps import Recorder
+from transformer.runs.live.outputs import live_output
 from transformer.training import loss as losses
 from transformer.training.evaluation import evaluate
 from transformer.training.state import TrainState, new_state, restored_state
@@ -316,3 +318,13 @@ def test_a_compiled_training_step_gives_the_losses_of_an_eager_one():
         stepped(stepper_of(new_state(config, settings(), GPU), compile=is_compiled)) for is_compiled in (False, True)
     )
     assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("build", EVERY_BUILD)
+def test_a_run_at_work_is_watched_as_on_the_cpu(build):
+    model = EVERY_BUILD[build](torch.float64, vocab_size=tokenizer().vocab_size)
+    expected = live_output(model, tokenizer(), "a b c d", 3)
+    found = live_output(model.to(GPU), tokenizer(), "a b c d", 3)
+    assert found.tokens == expected.tokens
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-6)
+    np.testing.assert_array_equal(found.mask, expected.mask)
