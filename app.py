@@ -8,7 +8,7 @@ from streamlit.navigation.page import StreamlitPage
 from pages.shared.components.terms import explain_terms
 from pages.shared.context import is_dark
 from pages.shared.experiment_links import link_experiments
-from pages.shared.guard import guard
+from pages.shared.guard import guard, guard_callbacks, render_failures
 from pages.shared.registry import PAGES
 from pages.shared.saved.page_end import saved_and_reported
 from pages.shared.serving.admission import admit
@@ -28,6 +28,7 @@ scheme = f":root {{ color-scheme: {'dark' if is_dark() else 'light'} }}"
 st.html(f"<style>{scheme}\n{(HERE / 'static' / 'frame.css').read_text(encoding='utf-8')}</style>")
 st.logo(HERE / "static" / "logo.svg", size="large", icon_image=HERE / "static" / "mark.svg")
 
+guard_callbacks()
 admit_visitor()
 navigation: dict[str, list[StreamlitPage]] = {}
 for entry in PAGES:
@@ -47,3 +48,4 @@ with saved_and_reported(page.title), guard("The rest of this page"):
     page.run()
 link_experiments(page.title)
 note_url()
+render_failures()

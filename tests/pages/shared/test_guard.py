@@ -1,12 +1,20 @@
 """Parts of a page that fail alone: a sentence in their place, the error in the log, and the rest of the page."""
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
 import pytest
 from page_models import PRONOUNS, open_page, texts, visit
 from page_runs import made_run, put_status
+from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
+from streamlit.runtime.state.common import WidgetMetadata
+from streamlit.runtime.state.session_state import SessionState, WStates, _CallbackRerunVotes
 from streamlit.testing.v1 import AppTest
 
 from pages.server.errors import ERRORS, listen
-from pages.shared.guard import FAILED
+from pages.shared.guard import FAILED, NOT_DONE, guard_callbacks
 from pages.shared.registry import PAGES
 
 pytestmark = pytest.mark.usefixtures("own_models")
@@ -64,3 +72,47 @@ def test_what_draws_itself_again_beside_every_page_fails_alone(broken, monkeypat
     at = visit("steps", model=PRONOUNS)
     assert failed_parts(at) == ["The progress of runs"]
     assert "What did it consider at each token" in texts(at)
+
+
+TOLD = f"{NOT_DONE} (LookupError). The server's log has the details."
+
+
+def with_callbacks(at: AppTest) -> list[Callable[[], AppTest]]:
+    """Uses of controls that Streamlit would call somebody back for, each a run of the page."""
+    known = at._session_state._state._new_widget_state.widget_metadata
+    called = [control for control in (*at.button, *at.toggle, *at.selectbox) if known[control.id].callback is not None]
+    return [partial(use, control) for control in called if not control.disabled]
+
+
+def use(control: Any) -> AppTest:
+    """The page after a control was used."""
+    match control.type:
+        case "button":
+            return control.click().run()
+        case "toggle":
+            return control.set_value(not control.value).run()
+        case _:
+            return control.select_index((control.index or 0) - 1).run()
+
+
+@pytest.mark.parametrize("entry", [page.folder for page in PAGES])
+def test_a_control_whose_callback_fails_leaves_the_page_as_it_was(entry, monkeypatch, errors):
+    at = visit(entry, model=PRONOUNS)
+    monkeypatch.setattr(WStates, "call_callback", fails)
+    said, uses = texts(at), with_callbacks(at)
+    for use_it in uses[:3]:
+        use_it()
+        assert not at.exception and texts(at) == said
+    assert {toast.value for toast in at.toast} == ({TOLD} if uses else set())
+    assert all(error.text.endswith(f"LookupError: {ERROR}") for error in errors)
+
+
+def test_callbacks_of_components_fail_alone_too(monkeypatch, errors):
+    guard_callbacks()
+    guard_callbacks()
+    metadata = WidgetMetadata("picked", lambda value: value, lambda value: value, "json_value")
+    votes = _CallbackRerunVotes()
+    monkeypatch.setattr(ThreadState, "scoped", lambda **_: nullcontext())
+    SessionState()._execute_widget_callback(votes, fails, metadata, (), {})
+    assert votes.wants_interaction_default, "the page is drawn again"
+    assert [error.text for error in errors] == [f"the callback of a control failed: LookupError: {ERROR}"]
