@@ -8,11 +8,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 PROJECT_FOLDER = Path(__file__).resolve().parents[1]
 """The folder that holds the library, the shipped checkpoints and, unless told otherwise, the runs."""
 
 
+MAX_DIGITS = 300
+"""The digits of the largest whole number that is read from a file: a float holds it."""
 MIN_FREE_BYTES = 256 * 2**20
 """Bytes that must be free on the disk of the runs before anything new begins there: what goes on needs them."""
 
@@ -104,7 +107,7 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> dict:
     """The object in a JSON file; empty where there is none or it cannot be read as one."""
     try:
-        value = json.loads(path.read_bytes())
+        value = _read(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
@@ -141,6 +144,23 @@ def last_of(rows: Iterable[dict], key: Callable[[dict], object]) -> list[dict]:
 
 def _parsed(line: bytes) -> object:
     try:
-        return json.loads(line)
+        return _read(line)
     except (ValueError, RecursionError):
         return None
+
+
+def _read(content: bytes) -> Any:
+    """The value of JSON; ValueError also for a whole number that no float holds, which no arithmetic here can take.
+
+    Half of a surrogate pair, which JSON can name and UTF-8 cannot, is read as a question mark.
+    """
+    value = json.loads(content, parse_int=_whole_number)
+    if b"\\ud" in content.lower():
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits; at most {MAX_DIGITS} can be read")
+    return int(digits)

@@ -78,6 +78,7 @@ def _log() -> None:
 
 
 def _clock(at: object) -> str:
-    if not isinstance(at, int | float):
+    try:
+        return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, OSError):  # no number, or one that no calendar holds
         return ""
-    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -5,11 +5,17 @@ import json
 import pytest
 from films import opened
 from page_models import texts
+from page_train import pairs
 from tiny_runs import create
 
+from transformer.access.known_people import person_called, remember, take_share
 from transformer.analysis.training.progress import progress_of, samples_of
 from transformer.checkpoints.store import history
+from transformer.data.uploads import save_upload
+from transformer.experiments.study import is_active
+from transformer.files import read_json, read_rows
 from transformer.runs import queue, run_folder, upkeep
+from transformer.runs.limits.quota import spent_s
 
 DAMAGED = [
     {"state": "running", "pid": "abc"},
@@ -81,3 +87,43 @@ def test_the_timeline_says_that_the_tokenizer_is_damaged(own_film_run, room, con
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     said = texts(opened(own_film_run))
     assert "The tokenizer in" in said
+
+
+def test_what_no_float_and_no_utf8_holds_is_not_read(tmp_path):
+    path = tmp_path / "about.json"
+    path.write_text(f'{{"note": {10**400}}}')
+    assert read_json(path) == {}
+    path.write_text('{"note": "\\ud83d\\ude00 \\ud800"}')
+    assert read_json(path) == {"note": "😀 ?"}
+    path.write_text(f'{{"step": 1}}\n{{"step": {10**400}}}\n')
+    assert read_rows(path) == [{"step": 1}]
+
+
+@pytest.mark.parametrize("shares", [None, 3, "token", {"a": 1}, [["a"]], [{}], ["", 3, None]])
+def test_a_person_whose_file_is_damaged_is_let_in_and_can_follow_links(room, shares):
+    remember("ada", shares=shares)
+    assert all(isinstance(share, str) for share in person_called("ada").shares)
+    take_share("ada", "token")
+    assert "token" in person_called("ada").shares
+
+
+@pytest.mark.parametrize("row", [{}, {"seconds": 3}, {"seconds": "3", "time": 1e12}, {"seconds": 3, "time": None}])
+def test_a_damaged_book_of_spent_time_counts_what_can_be_read(room, row):
+    room.mkdir()
+    good = {"owner": "ada", "seconds": 5.0, "time": 1e12}
+    (room / ".spent.jsonl").write_text("".join(json.dumps(one) + "\n" for one in (row | {"owner": "ada"}, good)))
+    assert spent_s("ada") == 5.0
+
+
+def test_a_damaged_list_of_owners_takes_another(room):
+    path = save_upload("pairs.tsv", pairs(60))
+    (path.parent / ".owners.jsonl").write_text('{"owner": ["ada"]}\n{}\n')
+    assert save_upload("pairs.tsv", pairs(60)) == path
+
+
+@pytest.mark.parametrize("pid", ["3", -5, True, 2**70, 1.5, [3]])
+def test_a_study_with_a_damaged_worker_is_at_rest(room, pid):
+    (room / "mine").mkdir(parents=True)
+    (room / "mine" / "study.json").write_text("{}")
+    (room / "mine" / "worker.json").write_text(json.dumps({"pid": pid}))
+    assert not is_active("mine")

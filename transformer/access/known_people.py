@@ -26,7 +26,7 @@ def person_called(person_id: str) -> Person:
     return Person(
         id=person_id,
         is_teacher=person_id.lower() in teachers() or _showed_token(person_id, known),
-        shares=frozenset(known.get("shares", ())),
+        shares=frozenset(_shares(known)),
     )
 
 
@@ -45,7 +45,7 @@ def remember(person_id: str, **changes: object) -> None:
 
 def take_share(person_id: str, token: str) -> None:
     """Remembers the token of a link that a person followed; the oldest go where there are too many."""
-    kept = [known for known in read_known(person_id).get("shares", []) if known != token]
+    kept = [known for known in _shares(read_known(person_id)) if known != token]
     remember(person_id, shares=[*kept, token][-MOST_SHARES:])
 
 
@@ -56,6 +56,11 @@ def become_teacher(person_id: str, secret: str) -> bool:
         return False
     remember(person_id, teacher=signature(f"{person_id}\n{token}", _TEACHER))
     return True
+
+
+def _shares(known: dict[str, Any]) -> list[str]:
+    found = known.get("shares")
+    return [token for token in found if isinstance(token, str)] if isinstance(found, list) else []
 
 
 def _showed_token(person_id: str, known: dict[str, Any]) -> bool:

@@ -54,10 +54,13 @@ def read_history(folder: Path) -> PositionHistory | None:
     """Reads the file in a folder; None where there is none, or it cannot be read."""
     try:
         found, _ = load_tensors(folder / POSITIONS_FILE)
+        steps = found["steps"]
         tables: dict[Stack, ndarray] = {stack: found[stack].float().numpy() for stack in STACKS}
-        return PositionHistory(tuple(found["steps"].tolist()), tables)
     except (CheckpointError, KeyError):
         return None
+    are_steps = steps.dim() == 1 and steps.dtype == torch.int64 and bool((steps >= 0).all())
+    fit = are_steps and all(table.ndim == 3 and len(table) == len(steps) for table in tables.values())
+    return PositionHistory(tuple(steps.tolist()), tables) if fit else None
 
 
 def read_tables(weights: Path) -> dict[Stack, Float[torch.Tensor, "position d_model"]] | None:

@@ -126,7 +126,7 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
         model=model,
         tokenizer=tokenizer,
         step=step_in(notes),
-        card=card.read_text(encoding="utf-8") if card.is_file() else "",
+        card=card.read_text(encoding="utf-8", errors="replace") if card.is_file() else "",
         history=tuple(history(folder)),
         weights_file=path.resolve(),
         written_ns=written_ns,

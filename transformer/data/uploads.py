@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from transformer.access.ownership import UPLOAD_OWNERS, UPLOADS, may_use_upload
+from transformer.access.ownership import UPLOAD_OWNERS, UPLOADS, may_use_upload, upload_owners
 from transformer.access.people import ME, acting
 from transformer.data.columns import UnclearColumns
 from transformer.data.corpora import corpus_of_pairs
 from transformer.data.pair_files import content_of, pairs_of
 from transformer.data.unpacking import CorpusError, packed_together
-from transformer.files import append_rows, disk_refusal, read_rows, replacing, runs_folder
+from transformer.files import append_rows, disk_refusal, replacing, runs_folder
 
 MAX_UPLOAD_BYTES = 64 * 2**20
 """Largest upload, measured after decompression; the largest file of manythings.org has about 40 MiB."""
@@ -59,7 +59,7 @@ def save_upload(name: str, content: bytes) -> Path:
         if not same_kind:
             with replacing(path) as temporary:
                 temporary.write_bytes(content)
-        if owner and owner not in {row.get("owner") for row in read_rows(folder / UPLOAD_OWNERS)}:
+        if owner and owner not in upload_owners(folder):
             append_rows(folder / UPLOAD_OWNERS, [{"owner": owner}])
     except OSError as error:
         raise CorpusError(f"{safe} cannot be stored: {error.strerror or error}") from error

@@ -25,7 +25,7 @@ from transformer.experiments.plan import Study, StudyPlan, StudyRun
 from transformer.files import new_folder, read_json, runs_folder, write_json
 from transformer.runs.launch import own_environment
 from transformer.runs.run_folder import pause
-from transformer.runs.status import LOG_FILE, RunError, is_alive, status
+from transformer.runs.status import LOG_FILE, RunError, is_alive, is_pid, status
 
 STUDY_FILE = "study.json"
 _WORKER_FILE, _REQUEST_FILE = "worker.json", "request.json"
@@ -108,9 +108,10 @@ def is_active(name: str) -> bool:
     if is_shipped(name):
         return False
     worker = read_json(study_folder(name) / _WORKER_FILE)
-    if worker.get("pid") is None:
+    pid, times = worker.get("pid"), (worker.get("create_time"), worker.get("boot_time"))
+    if pid is None:
         return is_number(since := worker.get("since", 0.0)) and abs(time.time() - since) < 60
-    return is_alive(worker["pid"], worker.get("create_time"), worker.get("boot_time"))
+    return is_pid(pid) and all(at is None or is_number(at) for at in times) and is_alive(pid, *times)
 
 
 def start_study(name: str) -> None:

@@ -114,7 +114,7 @@ def _rename_inside(folder: Path, old: str) -> None:
     write_settings(folder, replace(read_settings(folder), name=folder.name))
     card = folder / CARD_FILE
     if card.is_file():
-        title, _, rest = card.read_text(encoding="utf-8").partition("\n")
+        title, _, rest = card.read_text(encoding="utf-8", errors="replace").partition("\n")
         if title == f"# {old}":
             write_text(card, f"# {folder.name}\n{rest}")
 

@@ -66,8 +66,9 @@ def _kept(checkpoint: Checkpoint, stack: Stack, step: int | None, end: Rows) -> 
         files = {}
     if files:
         tables = read_tables(files[step]) if step in files else None
-        return tuple(files), None if tables is None else np.asarray(tables[stack])
+        fits = tables is not None and tables[stack].shape == end.shape
+        return tuple(files), np.asarray(tables[stack]) if fits and tables is not None else None
     history = read_history(checkpoint.folder)
-    if history is None:
+    if history is None or history.tables[stack].shape[2] != end.shape[1]:  # of another model
         return (), None
     return history.steps, history.at(step, stack, end) if step in history.steps else None

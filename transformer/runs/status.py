@@ -91,6 +91,11 @@ def status(run_id: str) -> Status:
     return replace(again, state="failed", phase="", error=said if again.pid else f"the trainer did not start; {said}")
 
 
+def is_pid(value: object) -> bool:
+    """Tells whether a process can have this number."""
+    return type(value) is int and 0 < value < _MAX_PID
+
+
 def is_alive(pid: int, create_time: float | None, boot_time: float | None = None) -> bool:
     """Tells whether this very process is alive: the same pid, born at the same time, and no zombie.
 
@@ -184,7 +189,7 @@ _FORMS: dict[str, Callable[[Any], bool]] = {
     "elapsed_s": _is_finite,
     **dict.fromkeys(("phase", "reason", "error"), lambda value: isinstance(value, str)),
     "heartbeat": _is_finite,
-    "pid": lambda value: value is None or (is_count(value) and 0 < value < _MAX_PID),
+    "pid": lambda value: value is None or is_pid(value),
     **dict.fromkeys(("create_time", "boot_time"), lambda value: value is None or _is_finite(value)),
 }
 """The values that each field of status.json may hold."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from transformer.access.classroom import quota_of
 from transformer.access.ownership import TICKET_FILE, UPLOADS, owner_of, upload_owners
 from transformer.access.server_settings import identity
+from transformer.checkpoints.metric_rows import is_number
 from transformer.files import append_rows, read_json, read_rows, runs_folder, write_json
 from transformer.runs.status import RunError, read_status, run_ids
 
@@ -45,8 +46,8 @@ def read_ticket(folder: Path) -> Ticket:
     asked, elapsed_s = content.get("asked"), content.get("elapsed_s")
     return Ticket(
         owner=owner_of(folder),
-        asked=float(asked) if isinstance(asked, int | float) else 0.0,
-        elapsed_s=float(elapsed_s) if isinstance(elapsed_s, int | float) else 0.0,
+        asked=float(asked) if is_number(asked) else 0.0,
+        elapsed_s=float(elapsed_s) if is_number(elapsed_s) else 0.0,
     )
 
 
@@ -127,7 +128,8 @@ def spent_s(owner: str) -> float:
     """Seconds of training by this owner's runs in the last day, deleted ones included."""
     since = time.time() - DAY_S
     book = (row for row in read_rows(runs_folder() / _LEDGER) if row.get("owner") == owner)
-    settled = sum(row["seconds"] for row in book if row.get("time", 0) > since)
+    times = ((row.get("time"), row.get("seconds")) for row in book)
+    settled = sum(spent for at, spent in times if is_number(at) and is_number(spent) and at > since)
     open_s = 0.0
     for folder in _folders_of(owner):
         ticket, now = read_ticket(folder), read_status(folder)
