@@ -13,6 +13,7 @@ from random_models import random_recurrent, randomise
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from pages.shared.guard import FAILED
 from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, RecurrentAttentionKind, TrainConfig
@@ -123,6 +124,11 @@ def checked(at: AppTest) -> AppTest:
     assert not at.error, [element.value for element in at.error]  # a part that failed alone
     assert not at.warning
     return at
+
+
+def faults_of(at: AppTest) -> list[str]:
+    """What a page shows that no visitor should see: tracebacks, and parts that failed by a fault of the app."""
+    return [error.value for error in (*at.exception, *at.error) if at.exception or FAILED in error.value]
 
 
 def field(fields: Iterable[Any], label: str) -> Any:
