@@ -113,7 +113,7 @@ def survey_of(
         return Surveyed(lab, sample, published)
 
     def compute(tell: Tell) -> Survey:
-        return survey(lab.model, sample.pairs, lab.tokenizer, unit=sample.unit, tell=tell)
+        return survey(lab.transformer, sample.pairs, lab.tokenizer, unit=sample.unit, tell=tell)
 
     key = ("survey", lab_key(lab), sample.digest)
     doing = f"Looking at every head on {sample.description}"

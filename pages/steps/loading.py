@@ -53,7 +53,7 @@ def get_search(
 def get_logit_lens(lab: Lab, branch: Inspection, step: int, switches: Sequence[object]) -> LogitLens:
     """Returns `logit_lens` of a step of a branch, under these switches (which may be others than the branch's)."""
     specs = loading.get_resolved(lab, switches)
-    return logit_lens(lab.model, branch.source_ids, branch.target_ids[:step], step, specs)
+    return logit_lens(lab.transformer, branch.source_ids, branch.target_ids[:step], step, specs)
 
 
 @cached(max_entries=16, also=loading.may_read_corpus)

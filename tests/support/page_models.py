@@ -2,8 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -13,6 +13,7 @@ from random_models import random_recurrent, randomise
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from pages.shared.guard import FAILED
 from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, RecurrentAttentionKind, TrainConfig
@@ -56,10 +57,15 @@ def save_other_seed(runs: Path, elsewhere: Path) -> None:
 
 def save_recurrent(folder: Path, attention: RecurrentAttentionKind = "none") -> None:
     """Writes an untrained recurrent model of short strings of symbols into a folder of its own."""
-    corpus = CorpusConfig(name="reverse", longest=6)
+    save_model(folder, partial(random_recurrent, attention=attention))
+
+
+def save_model(folder: Path, make: Callable[..., Any]) -> None:
+    """Writes an untrained model of short strings of symbols into a folder of its own; `make` takes its sizes."""
     tokenizer = _tokenizer("reverse")
     torch.manual_seed(0)
-    model = random_recurrent(vocab_size=tokenizer.vocab_size, attention=attention, max_length=20)
+    model = make(vocab_size=tokenizer.vocab_size, max_length=20)
+    corpus = CorpusConfig(name="reverse", longest=6)
     settings = Settings(name=folder.name, model=model.config, train=TrainConfig(), corpus=corpus)
     save_checkpoint(folder, settings, tokenizer, weights_of(model))
 
@@ -118,6 +124,11 @@ def checked(at: AppTest) -> AppTest:
     assert not at.error, [element.value for element in at.error]  # a part that failed alone
     assert not at.warning
     return at
+
+
+def faults_of(at: AppTest) -> list[str]:
+    """What a page shows that no visitor should see: tracebacks, and parts that failed by a fault of the app."""
+    return [error.value for error in (*at.exception, *at.error) if at.exception or FAILED in error.value]
 
 
 def field(fields: Iterable[Any], label: str) -> Any:

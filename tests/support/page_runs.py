@@ -9,6 +9,7 @@ import psutil
 from page_models import checked
 from tiny_runs import MODEL, settings
 
+from transformer.checkpoints.settings import read_settings, write_settings
 from transformer.config import CorpusConfig
 from transformer.runs import run_folder
 from transformer.runs.status import Status, status, write_status
@@ -27,6 +28,22 @@ def trained_run(name: str | None = None, *, corpus: str = "reverse", **changes: 
     """The id of a run that has finished."""
     run_id = made_run(name, corpus=corpus, **changes)
     assert train_run(run_id).state == "finished"
+    return run_id
+
+
+NO_STEP = ("made", "stopped", "failed")
+
+
+def run_of_no_step(state: str, **changes: Any) -> str:
+    """The id of a run that is not trained a single step: made, stopped before its first, or failed as it began."""
+    run_id = made_run(**changes)
+    if state == "stopped":
+        put_status(run_id, state="stopped", reason="asked")
+    if state == "failed":
+        settings = read_settings(folder_of(run_id))
+        write_settings(folder_of(run_id), replace(settings, corpus=CorpusConfig(name="/gone/pairs.tsv")))
+        assert train_run(run_id).state == "failed"
+    assert status(run_id).step == 0
     return run_id
 
 

@@ -207,7 +207,7 @@ def lens_at(step: int, *names: str) -> Callable[[], LensAtStep]:
 
     def found() -> LensAtStep:
         seen = lab().inspect(TEXT, switches(names), {1: 5})
-        given = lab().model, seen.source_ids, seen.target_ids, step
+        given = lab().transformer, seen.source_ids, seen.target_ids, step
         baseline = logit_lens(*given) if names else None
         return LensAtStep(lab(), seen, step, logit_lens(*given, seen.interventions), baseline)
 
@@ -276,7 +276,7 @@ def compared(*names: str) -> Callable[[], Compared]:
 def surveyed() -> Surveyed:
     """Surveys the heads over a few pairs of the model's own corpus, which has gold links."""
     sample = validation_sample(lab().checkpoint, 6)
-    return Surveyed(lab(), sample, survey(lab().model, sample.pairs, lab().tokenizer, unit=sample.unit))
+    return Surveyed(lab(), sample, survey(lab().transformer, sample.pairs, lab().tokenizer, unit=sample.unit))
 
 
 def removed(removal: Removal, *names: str) -> Callable[[], Removed]:
@@ -285,7 +285,7 @@ def removed(removal: Removal, *names: str) -> Callable[[], Removed]:
     def make() -> Removed:
         seen = lab().inspect(TEXT, switches(names))
         ids = seen.source_ids, seen.target_ids, seen.interventions
-        effects = output_effects(lab().model, *ids, means=means_of(lab(), removal))
+        effects = output_effects(lab().transformer, *ids, means=means_of(lab(), removal))
         return Removed(lab(), seen, removal, effects)
 
     return cache(make)
@@ -296,7 +296,7 @@ def removed_over_pairs(removal: Removal) -> Callable[[], RemovedOverPairs]:
 
     def make() -> RemovedOverPairs:
         sample = validation_sample(lab().checkpoint, 8)
-        given = lab().model, sample.pairs, lab().tokenizer
+        given = lab().transformer, sample.pairs, lab().tokenizer
         found = validation_importance(*given, means=means_of(lab(), removal))
         return RemovedOverPairs(lab(), sample, removal, found)
 
@@ -309,7 +309,7 @@ def hidden(hiding: Hiding, *names: str) -> Callable[[], Hidden]:
     def make() -> Hidden:
         seen = lab().inspect(TEXT, switches(names))
         ids = seen.source_ids, seen.target_ids
-        return Hidden(lab(), seen, hiding, leave_one_out(lab().model, *ids, hiding, seen.interventions))
+        return Hidden(lab(), seen, hiding, leave_one_out(lab().transformer, *ids, hiding, seen.interventions))
 
     return cache(make)
 
@@ -319,9 +319,9 @@ def searched(goal: Goal, *, exact: int, most: int, off: int = 0) -> Callable[[],
 
     def make() -> Searched:
         seen = lab().inspect(TEXT)
-        heads = tuple(at for at in heads_of(lab().model) if at.kind == "cross")[off:]
+        heads = tuple(at for at in heads_of(lab().transformer) if at.kind == "cross")[off:]
         plan = SearchPlan(goal, heads, exact=exact, most=most)
-        found = minimal_set(lab().model, seen.source_ids, seen.target_ids, goal, heads, exact=exact, most=most)
+        found = minimal_set(lab().transformer, seen.source_ids, seen.target_ids, goal, heads, exact=exact, most=most)
         return Searched(lab(), seen, plan, found)
 
     return cache(make)

@@ -5,7 +5,7 @@ left is drawn, and no reader has to expect anything else. No torch here: watchin
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from transformer.checkpoints.settings import METRICS_FILE, SAMPLES_FILE
 from transformer.files import read_rows
@@ -35,7 +35,7 @@ def is_count(value: object) -> bool:
     return type(value) is int and 0 <= value <= _MAX_NUMBER
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Tells whether it is a number, and no boolean; NaN and the infinities are numbers."""
     return type(value) is float or (type(value) is int and abs(value) <= _MAX_NUMBER)
 

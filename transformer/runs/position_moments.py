@@ -32,9 +32,11 @@ class LearnedTable:
 
 def table_at_start(checkpoint: Checkpoint, stack: Stack) -> Rows:
     """Returns the table before training, made again from the seed; ValueError where positions are not learned."""
+    positions = getattr(checkpoint.settings.model, "positions", "")  # models of other families have none
+    if positions != "learned":
+        raise ValueError(f"the positions of {checkpoint.name} are not learned: {positions or 'it has none'}")
     found = model_table(initial_model(checkpoint.model, checkpoint.settings.train.seed), stack)
-    if found is None or checkpoint.settings.model.positions != "learned":
-        raise ValueError(f"the positions of {checkpoint.name} are not learned: {checkpoint.settings.model.positions}")
+    assert found is not None, "the model's positions are learned"
     return found
 
 

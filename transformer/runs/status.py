@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 import psutil
 
@@ -91,7 +91,7 @@ def status(run_id: str) -> Status:
     return replace(again, state="failed", phase="", error=said if again.pid else f"the trainer did not start; {said}")
 
 
-def is_pid(value: object) -> bool:
+def is_pid(value: object) -> TypeGuard[int]:
     """Tells whether a process can have this number."""
     return type(value) is int and 0 < value < _MAX_PID
 

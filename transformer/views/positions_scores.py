@@ -87,7 +87,7 @@ class ScoreParts:
             parts=data.parts,
             scores=data.scores,
         )
-        again = [np.sqrt(np.nanmean(part**2) - np.nanmean(part) ** 2) for part in data.parts]
+        again = [np.sqrt(max(0.0, np.nanmean(part**2) - np.nanmean(part) ** 2)) for part in data.parts]
         size = max(1.0, float(np.nanmax(np.abs(data.parts))))
         yield agree(
             "The standard deviation of each part", data.spread, again, 1e-5 * size, "from its cells and their squares"

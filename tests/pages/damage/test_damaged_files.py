@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 from damage import damages
-from page_models import visit
+from page_models import faults_of, visit
 from page_train import pairs
 from tiny_runs import MODEL, settings
 
 from pages.shared.cache import RESULTS
-from pages.shared.guard import FAILED
 from pages.training.durations import Estimate, write_estimate
 from transformer.access.classroom import Quota, set_classroom, set_quota
 from transformer.access.known_people import take_share
@@ -157,11 +156,6 @@ def pages_for(room: Path, file: Path) -> list[partial]:
     return [partial(visit, page) for page in OF_LAB.get(folder.lstrip("."), OF_ALL)]
 
 
-def said_badly(at) -> list[str]:
-    """What a page shows that no visitor should see: tracebacks, and parts that failed by a fault of the app."""
-    return [error.value for error in (*at.exception, *at.error) if at.exception or FAILED in error.value]
-
-
 PARTS = 24
 
 
@@ -183,7 +177,7 @@ def test_a_damaged_file_ends_in_a_sentence_on_every_page(own_room, part, caplog)
                 caplog.clear()
                 page = next(turns)
                 at = page()
-                if bad := said_badly(at):
+                if bad := faults_of(at):
                     raised = [repr(row.exc_info[1]) for row in caplog.records if row.exc_info]
                     failed.append(f"{file} ({what}), {page.args[0]}: {bad} {raised}")
             path.write_bytes(content)

@@ -120,12 +120,12 @@ class ModelLengths(_Lengths):
 
     def data(self, lab: Lab) -> LengthsData:
         """Counts and Wilson's intervals; ValueError for a model whose sentences have no given lengths."""
-        corpus, config = lab.checkpoint.settings.corpus, lab.model.config
+        corpus, config = lab.checkpoint.settings.corpus, lab.transformer.config
         if corpus.name not in LENGTH_TASKS:
             raise ValueError(f"sentences of {corpus.name} cannot be generated at a given length")
         trained_to = corpus.longest or MAX_SYMBOLS
         pairs = {n: pairs_of_length(corpus.name, n, self.pairs) for n in range(1, self.longest + 1)}
-        found = scores_by_length(lab.model, lab.tokenizer, pairs, self._how(lab), trained=trained_to + 1)
+        found = scores_by_length(lab.transformer, lab.tokenizer, pairs, self._how(lab), trained=trained_to + 1)
         edges = [(1, min(trained_to, self.longest)), (trained_to + 1, self.longest)]
         return _lengths((config.positions,), {config.positions: found}, trained_to, edges)
 
@@ -140,7 +140,7 @@ class ModelLengths(_Lengths):
         yield from _check_lengths(data, {curve.name: counted for curve in data.curves}, edges, how)
 
     def _how(self, lab: Lab) -> Extension:
-        return self.past if lab.model.config.positions == "learned" else "noise"
+        return self.past if lab.transformer.config.positions == "learned" else "noise"
 
     def _translated(self, lab: Lab, length: int, trained_to: int) -> tuple[int, int]:
         """Returns (right, count) of the strings of a length."""
@@ -148,7 +148,7 @@ class ModelLengths(_Lengths):
         if not pairs:
             return 0, 0
         try:
-            model = in_double(extended(lab.model, length + 1, self._how(lab), trained=trained_to + 1))
+            model = in_double(extended(lab.transformer, length + 1, self._how(lab), trained=trained_to + 1))
         except ValueError:
             return 0, 0
         source, mask = encode_sources([pair.source for pair in pairs], lab.tokenizer, max_length=length + 1)

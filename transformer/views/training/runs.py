@@ -291,7 +291,10 @@ def _points(curve: Curve, against: str) -> Table:
 
 def _value(settings: Settings, setting: str) -> float | str:
     section, _, name = setting.partition(".")
-    value = getattr(getattr(settings, section), name)
+    config = getattr(settings, section)
+    if name not in config.__dataclass_fields__:  # it may be the same for all models of a family
+        raise ValueError(f"{name} is no setting of {settings.name}: models of its family have none")
+    value = getattr(config, name)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number else value_text(value)
 

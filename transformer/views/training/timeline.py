@@ -133,7 +133,8 @@ class SnapshotAttention:
 
     def data(self, snapshot: DecodedSnapshot) -> SnapshotData:
         """The head's weights, every head's entropy, and the output with its probabilities."""
-        seen = snapshot.attention[AttentionKind(self.kind)]
+        if (seen := snapshot.attention.get(AttentionKind(self.kind))) is None:
+            raise ValueError(f"the model has no {AttentionKind(self.kind).phrase}")
         return SnapshotData(
             step=snapshot.step,
             ids=np.array(snapshot.ids, dtype=np.int64),

@@ -1,0 +1,105 @@
+"""Every example of a view, and the analyses that make its subject, on a model of every build and on runs of no step:
+there is something to show, or an error that pages say as a sentence. Which views and analyses those are is read from
+the examples; the shipped model of symbols, of which they are, is another one here.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+import view_examples
+from page_models import save_model
+from page_runs import NO_STEP, run_of_no_step
+from random_models import EVERY_BUILD
+from view_examples import EXAMPLES, Example, checks_of, data_of
+
+from pages.shared.exhibit import CANNOT_SHOW
+from transformer.checkpoints.store import load_checkpoint
+from transformer.config import ModelConfig
+from transformer.lab import Lab
+from transformer.runs.status import run_folder
+
+SHARED = ("recurrent_lab", "load")
+"""What the examples keep of no model of theirs."""
+
+
+def forget() -> None:
+    """Forgets all subjects that examples made of another model."""
+    for name, made in vars(view_examples).items():
+        if hasattr(made, "cache_clear") and name not in SHARED:
+            made.cache_clear()
+    for example in EXAMPLES:
+        if hasattr(example.subject, "cache_clear"):
+            example.subject.cache_clear()
+
+
+@pytest.fixture
+def examples_of(monkeypatch) -> Iterator[Callable[[Lab], None]]:
+    """Makes the examples those of another model."""
+
+    def take(lab: Lab) -> None:
+        forget()
+        monkeypatch.setattr(view_examples, "lab", lambda: lab)
+        monkeypatch.setattr(view_examples, "load", lambda name: lab)
+        monkeypatch.setattr(view_examples, "find_checkpoint", lambda name: lab.checkpoint.folder)
+
+    yield take
+    forget()
+
+
+def offered(view: Any, lab: Lab) -> Any:
+    """The view with heads and layers that the model has: pages offer no others."""
+    if isinstance(lab.model.config, ModelConfig):
+        return view
+    names = {field.name for field in fields(view)}
+    chosen = {name: 0 for name in ("layer", "head") if isinstance(getattr(view, name, None), int)}
+    chosen |= {"heads": (0,)} if isinstance(getattr(view, "heads", None), tuple) else {}
+    chosen |= {name: (0, 0) for name in ("left", "right", "chosen") if isinstance(getattr(view, name, None), tuple)}
+    chosen |= {"of": offered(view.of, lab)} if "of" in names else {}
+    return replace(view, **chosen)
+
+
+def faults(examples: list[Example], lab: Lab | None = None) -> list[str]:
+    """What the examples raise that no page says, one line each."""
+    found = []
+    for example in examples:
+        view = example.view if lab is None else offered(example.view, lab)
+        try:
+            subject = example.subject()
+            data = data_of(view, subject)
+            view.figure(data)
+            view.tables(data)
+            assert tuple(checks_of(view, subject, data))
+        except CANNOT_SHOW as error:
+            assert str(error)
+        except Exception as error:
+            place = error.__traceback__
+            while place.tb_next is not None:
+                place = place.tb_next
+            code = place.tb_frame.f_code
+            found.append(f"{view!r}: {type(error).__name__}: {error} ({code.co_filename}:{place.tb_lineno})")
+    return found
+
+
+@pytest.mark.slow_variants
+@pytest.mark.parametrize("build", list(reversed(EVERY_BUILD)))  # those of other families take less time
+def test_every_view_of_a_model_of_every_build_is_shown_or_says_why_not(build, examples_of, tmp_path):
+    save_model(tmp_path / "model", EVERY_BUILD[build])
+    lab = Lab(load_checkpoint(tmp_path / "model"))
+    examples_of(lab)
+    found = faults(list({type(example.view): example for example in EXAMPLES}.values()), lab)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow_variants
+@pytest.mark.parametrize("state", NO_STEP)
+def test_every_view_of_a_run_of_no_step_is_shown_or_says_why_not(state, room, monkeypatch):
+    forget()
+    folder = run_folder(run_of_no_step(state))
+    monkeypatch.setattr(view_examples, "find_checkpoint", lambda name: folder)
+    monkeypatch.setattr(view_examples, "load", lambda name: Lab(load_checkpoint(folder)))
+    monkeypatch.setattr(view_examples, "lab", lambda: Lab(load_checkpoint(folder)))
+    found = faults(EXAMPLES)
+    forget()
+    assert not found, "\n".join(found)
