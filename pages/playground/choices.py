@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from pages.shared.url.page_state import UrlPart
-from pages.shared.url.url_state import Form, Refused, UrlState, param, several, text, whole, words
+from pages.shared.url.url_state import Form, Refused, UrlState, flag, param, several, text, whole, words
 from pages.training.plans import Plan, recommended
 from transformer.analysis.attention.shapes import Shape
 from transformer.checkpoints.settings import is_name
@@ -40,6 +40,8 @@ STRINGS: dict[Task, str] = {
     "addition": "47+85",
     "dates": "March 5, 1987",
 }
+SLOW = 10.0
+"""Steps a second of slow motion."""
 LONGEST = 60
 """Characters of one's own string."""
 _OF_RUN = ("task", "model", "layers", "heads", "positions", "without")
@@ -65,6 +67,8 @@ class Knobs(UrlState):
     positions: str = param("sinusoidal", words(*POSITIONS))
     without: tuple[Part, ...] = param((), several(words(*PARTS)))
     """The parts that are switched off."""
+    slow: bool = param(False, flag("on"))
+    """True for SLOW steps a second, which eyes can follow, instead of as many as it can."""
     seed: int = param(0, whole(0, 999, clamp=True))
     text: str = param("", text(LONGEST), resets=("task",))
     """The visitor's own string; empty for the task's."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.playground.choices import HEADS, LAYERS, LONGEST, MODELS, PAGE, PARTS, POSITIONS, STRINGS, TASKS, Part
-from pages.playground.running import pause, play, restart, step, turn
+from pages.playground.choices import HEADS, LAYERS, LONGEST, MODELS, PAGE, PARTS, POSITIONS, SLOW, STRINGS, TASKS, Part
+from pages.playground.running import pause, play, restart, slow_down, step, turn
 from pages.shared import fields
 from pages.shared.fields import Options
 from transformer.runs.run_folder import Run
@@ -24,6 +24,8 @@ def render_controls(run: Run | None) -> None:
             is_rnn = PAGE.now.model == "rnn"
             key = f"playground-part-{part}"
             fields.toggle(label, present, partial(_switch, part), key=key, width="content", disabled=is_rnn)
+        said = f"{SLOW:g} steps a second, slow enough to follow; it may be changed at any time"
+        fields.toggle("Slow motion", PAGE.now.slow, slow_down, key="playground-slow", width="content", help=said)
 
 
 def _buttons(run: Run | None) -> None:

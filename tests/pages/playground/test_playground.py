@@ -1,6 +1,8 @@
 """The Playground: a press starts a run, a knob replaces it, and its end is told in its own numbers."""
 
 import json
+import os
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +12,15 @@ from page_models import checked, open_page, texts
 
 from pages.playground import ending, following
 from pages.playground import guess as guess_module
-from pages.playground.choices import PARTS, TASKS, Knobs
+from pages.playground.choices import PARTS, SLOW, TASKS, Knobs
 from pages.playground.clearest import Clearest, clearest_head, output_of
 from pages.playground.trials import WHOLE, trial_of
 from pages.shared.live.watches import Look
 from transformer.analysis.training.progress import progress_of
 from transformer.runs import run_folder
 from transformer.runs.live.watched import LiveOutput
+from transformer.runs.status import Status, write_status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 from transformer.views.training.timeline import decode_snapshot
 
@@ -26,7 +30,14 @@ def started(monkeypatch, tmp_path):
     """The runs that were started, none of which trains; a folder of runs of one's own."""
     found = []
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
-    monkeypatch.setattr(run_folder, "start", lambda run_id: found.append(run_id))
+    monkeypatch.setattr(run_folder, "start", lambda run_id, steps_per_s=None: found.append(run_id))
+    return found
+
+
+def parts(at):
+    """The switches of parts."""
+    found = [toggle for toggle in at.toggle if toggle.key.startswith("playground-part")]
+    assert len(found) == len(PARTS)
     return found
 
 
@@ -38,7 +49,7 @@ def test_it_opens_on_reverse_with_one_large_button_and_nothing_running(started):
     at = open_page("playground")
     assert at.button(key="playground-play").label == "Play"
     assert at.selectbox(key="playground-task").value == "reverse"
-    assert all(toggle.value for toggle in at.toggle)
+    assert all(toggle.value for toggle in parts(at))
     assert not started
 
 
@@ -213,11 +224,27 @@ def pictures(at):
     return next((data for data in found if "pictures" in data), None)
 
 
+def test_slow_motion_is_taken_over_by_the_run_at_work_and_by_the_next(started, monkeypatch):
+    paces = []
+    monkeypatch.setattr(run_folder, "start", lambda run_id, pace=None: started.append(run_id) or paces.append(pace))
+    monkeypatch.setattr(run_folder, "hold_to", lambda run_id, pace: paces.append((run_id, pace)))
+    at = checked(open_page("playground", slow="on").button(key="playground-play").click().run())
+    assert paces == [SLOW]
+    at = checked(at.toggle(key="playground-slow").set_value(False).run())
+    assert paces == [SLOW] and "slow" not in at.query_params, "it waits: there is nothing to slow down"
+    now = Status(state="running", phase="training", pid=os.getpid(), heartbeat=time.time())
+    write_status(folder_of(started[0]), now)
+    at = checked(at.toggle(key="playground-slow").set_value(True).run())
+    assert paces == [SLOW, (started[0], SLOW)] and at.query_params["run"] == started[0]
+    checked(at.toggle(key="playground-slow").set_value(False).run())
+    assert paces[-1] == (started[0], None) and len(started) == 1
+
+
 def test_an_rnn_has_neither_knobs_nor_switches_of_a_transformer(started):
     at = open_page("playground", model="rnn", layers="3", without="residual")
     boxes = {name: at.selectbox(key=f"playground-{name}") for name in ("layers", "heads", "positions")}
     assert all(box.disabled and box.value is None for box in boxes.values())
-    assert all(toggle.disabled for toggle in at.toggle)
+    assert all(toggle.disabled for toggle in parts(at))
     checked(at.button(key="playground-play").click().run())
     model = settings_of(started[-1]).model
     assert (model.family, model.attention, model.n_encoder_layers) == ("rnn", "none", 1)
