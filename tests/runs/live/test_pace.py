@@ -1,8 +1,11 @@
 """The pace of a run: its steps wait for the clock, what is asked does not, and a damaged file holds nothing up."""
 
 import pytest
+import tiny_runs
 
+from transformer.runs import run_folder
 from transformer.runs.live.pace import LOOK_EVERY_S, PACE_FILE, SLOWEST, Pace, pace_of, set_pace
+from transformer.runs.worker import train_run
 
 
 class Clock:
@@ -87,3 +90,14 @@ def test_a_request_and_another_pace_end_the_wait(tmp_path):
 def test_whatever_stands_in_the_file_holds_a_run_up_for_a_second_at_most(tmp_path, content, found):
     (tmp_path / PACE_FILE).write_bytes(content if isinstance(content, bytes) else content.encode())
     assert pace_of(tmp_path) == found
+
+
+def test_a_trainer_waits_after_each_step_and_leaves_no_pace_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    run_id = tiny_runs.create(pinned=())
+    run_folder.hold_to(run_id, 50)
+    paces = []
+    monkeypatch.setattr(Pace, "wait", lambda pace, is_asked: paces.append((pace_of(pace.folder), is_asked())))
+    train_run(run_id)
+    assert len(paces) >= run_folder.get_run(run_id).status.step > 0 and set(paces) == {(50.0, False)}
+    assert not (tmp_path / run_id / PACE_FILE).exists()
