@@ -92,6 +92,8 @@ def nothing_remembered() -> None:
         streamlit.cache_resource.clear()
     if cache := sys.modules.get("pages.shared.cache"):
         cache.RESULTS.clear()
+    if corpora := sys.modules.get("transformer.data.corpus_cache"):
+        corpora._learned.cache_clear()  # from the few pairs of `room`, pieces are others
 
 
 @pytest.fixture

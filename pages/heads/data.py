@@ -1,6 +1,7 @@
 """The sentences that the Heads page measures on: validation pairs, a file of pairs, or the visitor's own."""
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 
 import streamlit as st
@@ -10,12 +11,13 @@ from pages.shared import loading
 from pages.shared.cache import cached
 from pages.shared.context import PageContext, say, sentence
 from pages.shared.wording import plain
+from pages.training.columns import choose_columns
 from transformer.analysis.heads.pair_sample import PairSample, validation_sample
 from transformer.config import DecodeConfig
 from transformer.data.batches import encode_sources, fits
 from transformer.data.cleaning import CleaningReport
 from transformer.data.corpus_snapshot import AbsentCorpus
-from transformer.data.pair_files import kinds_of_files, pairs_of
+from transformer.data.pair_files import Columns, columns_of, kinds_of_files, pairs_of
 from transformer.data.unpacking import CorpusError
 from transformer.data.uploads import MAX_UPLOAD_BYTES
 from transformer.interventions.names import plural
@@ -25,6 +27,8 @@ from transformer.text.pairs import Pair, split_of
 FEW = 20
 """The page says that there are few pairs below this number."""
 _FILE = "heads-file"
+_COLUMNS = "heads-file-columns"
+"""The key of the columns chosen by hand, by the digest of their file."""
 _ENGLISH = (
     "Where is the station?",
     "My sister lives in a small house.",
@@ -138,14 +142,18 @@ def _file(context: PageContext, chosen: Choices) -> PairSample | None:
     brought = st.file_uploader(f"A file of pairs ({kinds}). It stays in this tab and is not in the link.", key=_FILE)
     if brought is None:
         return None
-    digest, config = sha256(brought.getvalue()).hexdigest(), context.lab.model.config
+    name, content, config = brought.name, brought.getvalue(), context.lab.model.config
+    digest = sha256(content).hexdigest()
+    columns = st.session_state.get(_COLUMNS, {}).get(digest)
     try:
-        found, held_out, report = _read(brought.name, digest, brought.getvalue())
+        offered = _offered(name, digest, content, columns)
+        choose_columns(offered, partial(_take_columns, digest), key="heads-columns")
+        found, held_out, report = _read(name, digest, content, columns)
     except CorpusError as error:
         say(sentence(str(error)))
         return None
     st.caption(plain(sentence(str(report))))
-    pairs = _fitting(context.lab, digest, found)
+    pairs = _fitting(context.lab, (digest, columns), found)
     if not pairs:
         say(f"None of its {len(found):,} pairs fits into the model's {config.max_length} tokens.")
         return None
@@ -154,15 +162,24 @@ def _file(context: PageContext, chosen: Choices) -> PairSample | None:
 
 
 @cached(max_entries=4, spinner="Reading the file", shared=True)
-def _fitting(lab: Lab, digest: str, _found: Sequence[Pair]) -> tuple[Pair, ...]:
+def _fitting(lab: Lab, file: tuple[str, str | None], _found: Sequence[Pair]) -> tuple[Pair, ...]:
     return tuple(pair for pair in _found if fits(pair, lab.tokenizer, lab.model.config.max_length))
 
 
+def _take_columns(digest: str, columns: str) -> None:
+    st.session_state[_COLUMNS] = {digest: columns}
+
+
+@cached(max_entries=4, spinner="Reading the file", shared=True)
+def _offered(name: str, digest: str, _content: bytes, columns: str | None) -> Columns:
+    return columns_of(name, _content, columns, limit=MAX_UPLOAD_BYTES)
+
+
 @cached(max_entries=4, spinner="Reading the file")
-def _read(name: str, digest: str, _content: bytes) -> tuple[Sequence[Pair], bool, CleaningReport]:
+def _read(name: str, digest: str, _content: bytes, columns: str | None) -> tuple[Sequence[Pair], bool, CleaningReport]:
     """Returns the pairs of a file that the split rule holds out for validation, or all of them if these are few, and
     how it was read."""
-    pairs, report = pairs_of(name, _content, limit=MAX_UPLOAD_BYTES).clean()
+    pairs, report = pairs_of(name, _content, columns, limit=MAX_UPLOAD_BYTES).clean()
     if not pairs:
         raise CorpusError(f"{name} has no usable pair ({report})")
     kept = [pair for pair in pairs if split_of(pair.source) == "validation"]

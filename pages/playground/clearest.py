@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import streamlit as st
 
 from pages.shared.components.frontend import Live
 from pages.shared.components.head_matrix import described_matrix, draw_matrix
@@ -48,16 +49,17 @@ def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Cleares
 
 def output_of(snapshot: DecodedSnapshot) -> LiveOutput:
     """Returns a decoded snapshot's output with its cross-attention."""
-    seen = snapshot.attention[AttentionKind.CROSS]
+    seen = snapshot.attention.get(AttentionKind.CROSS)
+    n_queries, n_keys = len(snapshot.tokens), len(snapshot.source)
     return LiveOutput(
         step=snapshot.step,
         text=snapshot.text,
-        source=tuple(seen.keys),
+        source=snapshot.source,
         tokens=snapshot.tokens,
         probabilities=snapshot.probabilities,
         ended=snapshot.ended,
-        weights=seen.weights,
-        mask=seen.mask,
+        weights=np.zeros((0, 0, n_queries, n_keys), dtype=np.float32) if seen is None else seen.weights,
+        mask=np.zeros((0, n_queries, n_keys), dtype=bool) if seen is None else seen.mask,
     )
 
 
@@ -68,6 +70,9 @@ def render_head(snapshot: DecodedSnapshot | None, live: Live | None) -> None:
             draw_matrix(None, live=live, key=_KEY)
         return
     output = output_of(snapshot)
+    if not output.weights.size:
+        st.caption("It has no attention to draw: all that it knows of your input is one vector.")
+        return
     found = clearest_head(output)
     view = SnapshotAttention(kind="cross", layer=found.layer, head=found.head)
     exhibit(

@@ -6,21 +6,26 @@ from typing import Any
 
 import streamlit as st
 
-from pages.playground.choices import HEADS, LAYERS, LONGEST, PAGE, PARTS, POSITIONS, STRINGS, TASKS, Part
-from pages.playground.running import pause, play, restart, step, turn
+from pages.playground.choices import HEADS, LAYERS, LONGEST, MODELS, PAGE, PARTS, POSITIONS, SLOW, STRINGS, TASKS, Part
+from pages.playground.running import pause, play, restart, slow_down, step, turn
 from pages.shared import fields
+from pages.shared.fields import Options
 from transformer.runs.run_folder import Run
 
 
 def render_controls(run: Run | None) -> None:
     """Renders everything that can be pressed or turned; each button is always there and in its place."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="playground-controls"):
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="bottom", key="playground-controls"):
         _buttons(run)
         _knobs()
     with st.container(horizontal=True, gap="medium", vertical_alignment="center", key="playground-parts"):
         for part, label in PARTS.items():
             present = part not in PAGE.now.without
-            fields.toggle(label, present, partial(_switch, part), key=f"playground-part-{part}", width="content")
+            is_rnn = PAGE.now.model == "rnn"
+            key = f"playground-part-{part}"
+            fields.toggle(label, present, partial(_switch, part), key=key, width="content", disabled=is_rnn)
+        said = f"{SLOW:g} steps a second, slow enough to follow; it may be changed at any time"
+        fields.toggle("Slow motion", PAGE.now.slow, slow_down, key="playground-slow", width="content", help=said)
 
 
 def _buttons(run: Run | None) -> None:
@@ -33,7 +38,7 @@ def _buttons(run: Run | None) -> None:
     else:
         label, icon, action = "Play", "play_arrow", play
     icon = f":material/{icon}:"
-    st.button(label, icon=icon, type="primary", key="playground-play", width=136, on_click=action)
+    st.button(label, icon=icon, type="primary", key="playground-play", width=124, on_click=action)
     still = active or finished
     st.button("Step", key="playground-step", disabled=still, on_click=step, help="Trains for one step")
     st.button("Restart", key="playground-restart", disabled=run is None, on_click=restart)
@@ -41,15 +46,19 @@ def _buttons(run: Run | None) -> None:
 
 def _knobs() -> None:
     knobs = PAGE.now
-    fields.box("Task", TASKS, knobs.task, _turn("task"), key="playground-task", width=150)
-    fields.box("Layers", LAYERS, knobs.layers, _turn("layers"), key="playground-layers", width=76)
-    fields.box("Heads", HEADS, knobs.heads, _turn("heads"), key="playground-heads", width=76)
-    gone = "positions" in knobs.without
-    kinds = {knobs.positions: "none"} if gone else POSITIONS
-    fields.box(
-        "Positions", kinds, knobs.positions, _turn("positions"), key="playground-positions", width=124, disabled=gone
-    )
+    fields.box("Task", TASKS, knobs.task, _turn("task"), key="playground-task", width=146)
+    fields.box("Model", MODELS, knobs.model, _turn("model"), key="playground-model", width=136)
+    _box("layers", LAYERS, width=72, absent=knobs.model == "rnn")
+    _box("heads", HEADS, width=72, absent=knobs.model == "rnn")
+    _box("positions", POSITIONS, width=116, absent=knobs.model == "rnn" or "positions" in knobs.without)
     fields.number("Seed", knobs.seed, _turn("seed"), key="playground-seed", least=0, most=999, step=1, width=76)
+
+
+def _box(name: str, options: Options, *, width: int, absent: bool) -> None:
+    """Renders a knob of the Transformer; where what it turns is absent, it shows a dash and cannot be turned."""
+    value = None if absent else getattr(PAGE.now, name)
+    key = f"playground-{name}"
+    fields.box(name.title(), options, value, _turn(name), key=key, width=width, disabled=absent, placeholder="–")
 
 
 def render_input() -> None:

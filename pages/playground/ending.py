@@ -1,65 +1,24 @@
 """What a finished run of the Playground came to, in a sentence of its own measurements, and what to try next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pages.playground.choices import TASKS, Knobs, Part
+from pages.playground.choices import OF_LETTERS, TASKS, Expected, Knobs, Part, Task
+from pages.playground.guess import is_asked, said_of
+from pages.playground.trials import TRIALS, WHOLE, Trial, after, is_whole, trial_of
 from transformer.analysis.training.progress import Progress, progress_of
+from transformer.figures.labels import SPECIAL_TOKENS
+from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
 
-LEARNED, FAILED = 0.95, 0.5
+LEARNED, FAILED = 0.95, 0.1
 """The shares of right answers from which on it has learned the task, and below which it has not."""
 _WHY: dict[Part, str] = {
-    "positions": "Without positions the encoder sees which symbols there are, but not their order.",
-    "causal_mask": "Without the causal mask it could see each answer while it trained, and learned to read it off.",
     "residual": "Without residual connections each sublayer replaces its input instead of adding to it.",
-    "scale_scores": "Without the division by √d_k scores are larger, and the softmax closer to all or nothing.",
     "warmup_steps": "Without warm-up the first steps are the largest, when the optimizer knows least of the gradients.",
+    **{trial.knobs["without"][0]: trial.why for trial in TRIALS if trial.knobs["without"]},
 }
-
-
-@dataclass(frozen=True)
-class Next:
-    """The next experiment: a button, and the knobs that it turns."""
-
-    label: str
-    knobs: dict[str, Any]
-
-
-def ending(run: Run, knobs: Knobs) -> tuple[str, Next | None]:
-    """Returns what happened, and what to try next."""
-    progress = progress_of(run.folder)
-    exact, loss = progress.last("validation", "exact_match"), progress.last("validation", "loss")
-    if exact is None or loss is None:
-        return "It was stopped before it was tested once.", None
-    return _told(run, knobs, progress, exact, loss), _next(knobs, exact)
-
-
-def _told(run: Run, knobs: Knobs, progress: Progress, exact: float, loss: float) -> str:
-    tested, steps = run.settings.train.evaluate_pairs, run.status.step
-    share = f"{100 * exact:.3g} % of {tested:,} new examples"
-    if exact >= LEARNED:
-        first = progress.first_right(LEARNED)
-        said = f"**It learned to {TASKS[knobs.task]}.** It gets {share} right"
-        said += (
-            f"; at step {first:,} of {steps:,} it passed {100 * LEARNED:.0f} % for the first time." if first else "."
-        )
-        if knobs.without:
-            said += f" It did without {_names(knobs)}: not every part is needed for every task."
-        return said
-    said = "**It did not learn it.**" if exact < FAILED else "**It learned it in part.**"
-    said += f" After {steps:,} steps it gets {share} right, with a loss of {loss:.2g} nats per token."
-    if len(knobs.without) == 1:
-        said += f" {_WHY[knobs.without[0]]}"
-    elif knobs.without:
-        said += f" It had to do without {_names(knobs)}."
-    return said
-
-
-def _names(knobs: Knobs) -> str:
-    return " and ".join(_SHORT[part] for part in knobs.without)
-
-
 _SHORT: dict[Part, str] = {
     "positions": "positions",
     "causal_mask": "the causal mask",
@@ -67,21 +26,107 @@ _SHORT: dict[Part, str] = {
     "scale_scores": "scaling",
     "warmup_steps": "warm-up",
 }
-_TOUR: tuple[Part, ...] = ("positions", "causal_mask", "residual", "scale_scores", "warmup_steps")
 
 
-def _next(knobs: Knobs, exact: float) -> Next | None:
-    """Returns the next part to take away, in turn, or a larger change once all were tried."""
-    if len(knobs.without) > 1:
-        return Next("Give all parts back", {"without": ()})
-    if not knobs.without:
-        if exact < LEARNED:
-            return Next("Try another seed", {"seed": (knobs.seed + 1) % 1000})
-        return Next("Now take the positions away", {"without": ("positions",)})
-    after = _TOUR.index(knobs.without[0]) + 1
-    if after < len(_TOUR):
-        part = _TOUR[after]
-        return Next(f"Now take {_SHORT[part]} away instead", {"without": (part,)})
-    if knobs.task == "reverse":
-        return Next("Give it back, and learn to sort", {"without": (), "task": "sort"})
-    return Next("Give it back", {"without": ()})
+@dataclass(frozen=True)
+class Next:
+    """The next experiment: what is announced, and the buttons with the knobs that they turn."""
+
+    said: str
+    buttons: dict[str, dict[str, Any]]
+
+
+def ending(run: Run, knobs: Knobs, output: LiveOutput | None = None) -> tuple[str, Next]:
+    """Returns what happened, and what to try next; `output` is the visitor's string with the last weights."""
+    progress = progress_of(run.folder)
+    exact, loss = progress.last("validation", "exact_match"), progress.last("validation", "loss")
+    if exact is None or loss is None:
+        return "It was stopped before it was tested once.", Next("", {})
+    if exact >= LEARNED:
+        told = _learned(run, knobs, output, progress, exact)
+    else:
+        told = _failed(run, knobs, output, exact, loss)
+    return told + _expectation(knobs.expected, exact), _next(knobs, exact)
+
+
+def _learned(run: Run, knobs: Knobs, output: LiveOutput | None, progress: Progress, exact: float) -> str:
+    first = progress.first_right(LEARNED)
+    said = f"**It learned to {TASKS[knobs.task]}**: {_share(run, exact)} right"
+    said += f", over {100 * LEARNED:.0f} % for the first time at step {first:,}." if first else "."
+    if (trial := trial_of(knobs)) is not None and trial.enough:
+        return f"{said} {trial.enough}"
+    if knobs.without:
+        return f"{said} It did without {_names(knobs)}: not every part is needed for every task."
+    if output is not None and output.weights.size and is_asked(knobs):
+        return f"{said} {said_of(output, knobs.guess)}".strip()
+    return said
+
+
+def _failed(run: Run, knobs: Knobs, output: LiveOutput | None, exact: float, loss: float) -> str:
+    said = "**It did not learn it.**" if exact < FAILED else "**It learned it in part.**"
+    steps = run.status.step
+    said += f" After {steps:,} steps it gets {_share(run, exact)} right, with a loss of {loss:.2g} nats per token."
+    if output is not None and knobs.task in OF_LETTERS:
+        said += f" {_own(knobs.task, output)}"
+    if (trial := trial_of(knobs)) is not None:
+        return f"{said} {trial.why}"
+    if len(knobs.without) == 1:
+        return f"{said} {_WHY[knobs.without[0]]}"
+    return f"{said} It had to do without {_names(knobs)}." if knobs.without else said
+
+
+def _share(run: Run, exact: float) -> str:
+    return f"{100 * exact:.3g} % of {run.settings.train.evaluate_pairs:,} new examples"
+
+
+def _own(task: Task, output: LiveOutput) -> str:
+    """Returns what it made of the visitor's own letters."""
+    given, written = _letters(output.source), _letters(output.tokens)
+    right = {"reverse": given[::-1], "copy": given}.get(task, sorted(given))
+    if written == right:
+        return "Your own input comes out right."
+    if sorted(written) == sorted(given):
+        return "Your own input comes out with the right letters in the wrong order."
+    kept = sum(min(written.count(letter), given.count(letter)) for letter in set(given))
+    return f"Of your {len(given)} letters {kept} come out, {_in_place(written, right)} of them in their place."
+
+
+def _in_place(written: Sequence[str], right: Sequence[str]) -> int:
+    return sum(one == other for one, other in zip(written, right, strict=False))
+
+
+def _letters(tokens: Sequence[str]) -> list[str]:
+    return [token for token in tokens if token not in SPECIAL_TOKENS]
+
+
+def _expectation(expected: Expected | None, exact: float) -> str:
+    if not expected:
+        return ""
+    return " You expected that." if (expected == "learns") == (exact >= LEARNED) else " You expected otherwise."
+
+
+def _names(knobs: Knobs) -> str:
+    return " and ".join(_SHORT[part] for part in knobs.without)
+
+
+def _next(knobs: Knobs, exact: float) -> Next:
+    """Returns the experiment after this one; before the first, what leads to a success."""
+    trial = trial_of(knobs)
+    if trial is not None:
+        following = after(trial)
+        return _only("Now learn to sort", WHOLE | {"task": "sort"}) if following is None else _asked(following)
+    if not is_whole(knobs):
+        return _only("Put everything back", WHOLE)
+    if exact < LEARNED:
+        return _only("Try another seed", {"seed": (knobs.seed + 1) % 1000})
+    return _asked(TRIALS[0])
+
+
+def _asked(trial: Trial) -> Next:
+    answers: dict[str, Expected] = {"It will": "learns", "It won't": "fails"}
+    buttons = {label: trial.knobs | {"expected": expected} for label, expected in answers.items()}
+    return Next(f"{trial.offer}: will it still learn?", buttons)
+
+
+def _only(label: str, knobs: dict[str, Any]) -> Next:
+    return Next("", {label: knobs})

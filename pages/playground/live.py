@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from pages.playground.choices import PAGE, TASKS
+from pages.playground.choices import PAGE, TASKS, Knobs
 from pages.playground.clearest import output_of, render_head
 from pages.playground.controls import render_controls, render_input
 from pages.playground.ending import Next, ending
 from pages.playground.following import CURVES, described_curves, described_output, described_state, live_part
+from pages.playground.guess import ask, beside, is_asked
 from pages.playground.running import current_run, refusal, sweep_up, turn
 from pages.shared.components.run_progress import draw_curve, draw_readings
 from pages.shared.components.tokens import draw_chips
@@ -17,6 +18,7 @@ from pages.training import run_status
 from pages.training.timeline.frames import decoded_with
 from transformer.checkpoints.settings import CheckpointError
 from transformer.runs.kept_weights import snapshots_of
+from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
 from transformer.views.subjects import Runs
 from transformer.views.training.timeline import DecodedSnapshot
@@ -29,23 +31,25 @@ def live_panel() -> None:
     """Renders the run; while it is at work, its components follow it."""
     run = current_run()
     active = run is not None and run.status.active
-    guarded_fragment("The run", _panel, every=EVERY_S if active else None)(PAGE.now.run, active)
+    guarded_fragment("The run", _panel, every=EVERY_S if active else None)(PAGE.now, active)
 
 
-def _panel(run_id: str, was_active: bool) -> None:
+def _panel(knobs: Knobs, was_active: bool) -> None:
     sweep_up()
     run = current_run()
     active = run is not None and run.status.active
-    if active != was_active or PAGE.now.run != run_id:
-        st.rerun()  # how often this is redrawn is settled by a full run alone
+    if active != was_active or PAGE.now != knobs:
+        st.rerun()  # how often this is redrawn, and what the address says, is settled by a full run alone
     render_controls(run)
     if refusal():
         say(sentence(refusal()))
-    _state(run)
+    state = st.container(horizontal=True, gap="medium", key="playground-state")
     left, right = st.columns([1, 1], gap="large")
     with left:
         with st.container(gap=None):  # what is shown while it computes takes no room
             snapshot = _decoded(run)
+        with state:
+            _state(run, None if snapshot is None else output_of(snapshot))
         step = -1 if snapshot is None else snapshot.step
         with st.container(gap="xsmall"):
             with st.container(horizontal=True, gap="small", key="playground-output"):
@@ -53,16 +57,19 @@ def _panel(run_id: str, was_active: bool) -> None:
                 with st.container(width="stretch", gap=None):
                     _output(run, snapshot)
             with st.container(gap="xsmall", key="playground-head"):
-                if run is None:
-                    st.caption("The attention of its clearest head will be drawn here: which letters it looks at.")
+                if run is None and is_asked(PAGE.now):
+                    ask()
+                elif run is None:
+                    st.caption("The attention of its clearest head will be drawn here: what it looks at.")
                 render_head(snapshot, live_part(run, "head", step))
     with right, st.container(key="playground-curve"):
         _curve(run)
 
 
-def _state(run: Run | None) -> None:
-    """Renders where the run stands, or what it came to, in room that it always has."""
-    with st.container(gap="xxsmall", key="playground-state"):
+def _state(run: Run | None, output: LiveOutput | None) -> None:
+    """Renders where the run stands, or what it came to, in room that it always has, and the guess beside it."""
+    is_over = run is not None and run.status.state in ("finished", "stopped")
+    with st.container(gap="xxsmall"):
         if run is None:
             st.markdown(
                 f"A small Transformer learns to {TASKS[PAGE.now.task]} from examples alone; nobody tells it the rule. "
@@ -77,15 +84,19 @@ def _state(run: Run | None) -> None:
         elif run.status.state == "paused":
             st.markdown(f"**Paused** at step {run.status.step:,} of {run.settings.train.max_steps:,}.")
         else:
-            said, onwards = ending(run, PAGE.now)
+            said, onwards = ending(run, PAGE.now, output)
             st.markdown(said)
             _lead_on(run, onwards)
+    if run is not None and is_asked(PAGE.now):
+        beside(output if is_over else None)
 
 
-def _lead_on(run: Run, onwards: Next | None) -> None:
-    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        if onwards is not None:
-            st.button(onwards.label, key="playground-onwards", on_click=turn, kwargs=onwards.knobs)
+def _lead_on(run: Run, onwards: Next) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if onwards.said:
+            st.markdown(onwards.said, width="content")
+        for label, knobs in onwards.buttons.items():
+            st.button(label, key=f"playground-onwards-{label}", on_click=turn, kwargs=knobs)
         run_status.look_inside(run.id, PAGE.now.string, run.settings.model)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.playground.choices import PAGE
+from pages.playground.choices import PAGE, SLOW
 from transformer.access.ownership import may_change
 from transformer.checkpoints.settings import CheckpointError
 from transformer.data.corpora import CorpusError
@@ -68,6 +68,14 @@ def turn(**changes: Any) -> None:
         _try(_begin)
 
 
+def slow_down(slow: bool) -> None:
+    """Lets a run take its time, or not; one at work does so from its next step on. For callbacks."""
+    PAGE.change(slow=slow)
+    run = current_run()
+    if run is not None and run.status.active:
+        _try(lambda: run_folder.hold_to(run.id, _pace()))
+
+
 def sweep_up() -> None:
     """Deletes runs that were abandoned before their end, once their trainers have let go of them."""
     left = []
@@ -85,11 +93,15 @@ def _begin() -> None:
     model, train, corpus = knobs.plan.configs()
     run_id = run_folder.create_run(model, train, corpus, pinned=(knobs.string,))
     PAGE.change(run=run_id)
-    run_folder.start(run_id)
+    run_folder.start(run_id, _pace())
 
 
 def _resume() -> None:
-    run_folder.resume(PAGE.now.run)
+    run_folder.start(PAGE.now.run, _pace())
+
+
+def _pace() -> float | None:
+    return SLOW if PAGE.now.slow else None
 
 
 def _abandon() -> None:

@@ -105,9 +105,10 @@ def say(*sentences: str) -> None:
 
 
 def sentence(text: str) -> str:
-    """Returns a message as a sentence: with a capital and a full stop."""
+    """Returns a message as a sentence: with a full stop, and a capital unless it begins with the name of a file."""
     text = text.strip().rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}."
+    first, _, _ = text.partition(" ")
+    return f"{text}." if "." in first else f"{text[:1].upper()}{text[1:]}."
 
 
 def with_usable_switches(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:

@@ -36,11 +36,17 @@ def box(
     hide_label: bool = False,
     **further: Any,
 ) -> None:
-    """Renders a select box."""
+    """Renders a select box. What it no longer offers is not taken: a browser keeps the label that it showed before its
+    options changed."""
     offered = list(options)
     index = offered.index(value) if value in offered else None
     shown = {"index": index, "format_func": _labels(options, names), "label_visibility": _visibility(hide_label)}
-    _render(st.selectbox, label, offered, key=key, value=value, take=take, **shown, **further)
+
+    def take_offered(chosen: Any) -> None:
+        if chosen in offered:
+            take(chosen)
+
+    _render(st.selectbox, label, offered, key=key, value=value, take=take_offered, **shown, **further)
 
 
 def one_of(

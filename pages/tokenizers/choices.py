@@ -6,6 +6,7 @@ from typing import Literal, get_args
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import Form, Refused, UrlState, param, text, whole, words
 from pages.training import corpora
+from pages.training.plan_text import expected, parsed
 from transformer.analysis.tokens.embeddings import Side
 from transformer.data.corpora import PRONOUNS
 
@@ -33,6 +34,13 @@ def _read_corpus(name: str) -> str:
     return name
 
 
+def _read_columns(text: str) -> str:
+    try:
+        return parsed("columns", text)
+    except ValueError as error:
+        raise Refused(f"is not {expected('columns')}") from error
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
     """The visitor's choices."""
@@ -41,11 +49,13 @@ class Choices(UrlState):
     text: str = param(TEXT, text(LONGEST))
     corpus: str = param(PRONOUNS, Form(_read_corpus))
     """What the tokenizers learn from, as `corpora.config_name` takes it."""
+    columns: str | None = param(None, Form(_read_columns), resets=("corpus",))
+    """The columns of a file that hold the sentences, "2,4"; None: found by their names and their content."""
     size: int = param(500, words(*SIZES))
     """The vocabulary that the tokenizers are given."""
     model: str = param("", _NAME)
     """The model whose tokens are shown; empty for the first."""
-    step: int | None = param(None, whole(0, 9_999), resets=("text", "corpus", "size", "model"))
+    step: int | None = param(None, whole(0, 9_999), resets=("text", "corpus", "columns", "size", "model"))
     """The number of BPE's merges that are made; None for all."""
     side: Side = param("source", words(*get_args(Side)))
     """The embedding matrix, where a model has one for each side."""

@@ -1,5 +1,7 @@
 """Tokenizers learned from the chosen corpus, and the row of controls that chooses it."""
 
+from contextlib import suppress
+
 import streamlit as st
 
 from pages.shared.context import say
@@ -7,7 +9,9 @@ from pages.shared.fields import box, line, stepped
 from pages.tokenizers.choices import LONGEST, PAGE, SIZES, Choices
 from pages.training import corpora
 from pages.training.bring import PLACE, bring_corpus
+from pages.training.columns import choose_columns, offered_of
 from transformer.config import CorpusConfig
+from transformer.data.corpora import CorpusError
 from transformer.data.corpus_cache import LearnedTokenizer
 from transformer.data.tasks import TASKS
 from transformer.text.tokenizer import TokenizerKind
@@ -19,13 +23,18 @@ def choose_text(chosen: Choices) -> None:
 
 
 def choose_corpus(chosen: Choices) -> None:
-    """Renders the choice of the corpus, with a button for a file of one's own."""
+    """Renders the choice of the corpus, with a button for a file of one's own, and of its columns if it has more than
+    two."""
     offered = [corpus for corpus in corpora.offered() if corpus not in TASKS]
     titles = corpora.titles(list(dict.fromkeys((*offered, chosen.corpus))))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         box("Learned from", titles, chosen.corpus, PAGE.take("corpus"), key="tokenizers-corpus", width=240)
         bring_corpus("tokenizers-upload", PAGE.take("corpus"), PAGE.refuse)
     say(*PAGE.said(PLACE))
+    with suppress(CorpusError):
+        offered = offered_of(config_of(chosen))
+        if offered is not None:
+            choose_columns(offered, PAGE.take("columns"), key="tokenizers-columns", swap=False)
 
 
 def choose_size(chosen: Choices) -> None:
@@ -33,14 +42,14 @@ def choose_size(chosen: Choices) -> None:
     stepped("Vocabulary", SIZES, chosen.size, PAGE.take("size"), key="tokenizers-size", names=lambda n: f"{n:,}")
 
 
-def config_of(corpus: str) -> CorpusConfig:
-    """Returns the settings of a corpus; CorpusError where its file is not here."""
-    return CorpusConfig(name=corpora.config_name(corpus))
+def config_of(chosen: Choices) -> CorpusConfig:
+    """Returns the settings of the chosen corpus; CorpusError where its file is not here."""
+    return CorpusConfig(name=corpora.config_name(chosen.corpus), columns=chosen.columns)
 
 
 def learned(chosen: Choices, kind: TokenizerKind) -> LearnedTokenizer:
     """Returns the tokenizer of this kind of the chosen corpus; CorpusError or TokenizerError where there is none."""
-    found = LearnedTokenizer(config_of(chosen.corpus), kind, chosen.size)
+    found = LearnedTokenizer(config_of(chosen), kind, chosen.size)
     with st.spinner("Learning tokens"):
         _ = found.tokenizer
     return found

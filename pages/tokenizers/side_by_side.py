@@ -20,7 +20,10 @@ def render_side_by_side(chosen: Choices) -> None:
     for kind, name in KINDS.items():
         try:
             tokenizer = learned(chosen, kind).tokenizer
-        except (CorpusError, TokenizerError) as error:
+        except CorpusError as error:
+            say(sentence(str(error)))
+            return
+        except TokenizerError as error:
             say(f"{name}: {sentence(str(error))}")
             continue
         render_tokens(tokenizer, chosen.text, name, key=f"tokenizers-{kind}")

@@ -19,7 +19,7 @@ def render_sizes(chosen: Choices) -> None:
     view = VocabularySizes()
     try:
         with st.spinner("Learning tokenizers of many sizes"):
-            data = exhibit(Text(config_of(chosen.corpus)), view)
+            data = exhibit(Text(config_of(chosen)), view)
     except (CorpusError, TokenizerError) as error:
         say(sentence(str(error)))
         return

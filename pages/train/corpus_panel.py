@@ -1,6 +1,7 @@
 """The corpus of a plan: bringing one, and its content: size, splits, lengths, samples, dropped rows."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -8,17 +9,16 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.fields import box
 from pages.shared.guard import guard
 from pages.train.form import field
-from pages.train.previews import config_of, offered_of, stats_of, text_of
+from pages.train.previews import config_of, stats_of, text_of
 from pages.training.bring import PLACE, bring_corpus
+from pages.training.columns import choose_columns, offered_of
 from pages.training.plans import Plan
-from pages.training.train_state import CHOSEN, choose_column, key_of, memory, take_corpus
+from pages.training.train_state import CHOSEN, change, key_of, take_corpus
 from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport, Reason
 from transformer.data.columns import UnclearColumns
-from transformer.data.corpora import CORPORA, Corpus, CorpusError
-from transformer.data.pair_files import Columns
+from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.statistics import CorpusStats
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer, TokenizerError
@@ -84,38 +84,12 @@ def _render_reading(plan: Plan, corpus: Corpus, stats: CorpusStats) -> None:
 
 
 def _choose_columns(plan: Plan) -> None:
-    """Renders a choice of the columns of source and target, and a button that swaps them; nothing where the file cannot
-    be read, or no file is chosen."""
-    if plan.corpus in CORPORA:
-        return
-    try:
+    """Renders a choice of the columns of source and target; nothing where the file cannot be read, or no file is
+    chosen."""
+    with suppress(CorpusError, ValueError):
         offered = offered_of(config_of(plan))
-    except (CorpusError, ValueError):
-        return
-    if len(offered.labels) < 2:
-        return
-    source, target = offered.chosen or (None, None)
-    chosen = {"source": source, "target": target} | memory().columns
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        for side in ("source", "target"):
-            box(
-                f"{side.title()} column",
-                range(len(offered.labels)),
-                chosen[side],
-                partial(choose_column, side, chosen),
-                key=key_of(f"{side}-column"),
-                names=partial(_label, offered),
-                placeholder="Choose a column",
-                width=240,
-            )
-        if offered.chosen is not None:
-            swapped = {"source": chosen["target"]}
-            st.button("Swap", icon=":material/swap_horiz:", on_click=choose_column, args=("target", swapped, source))
-
-
-def _label(offered: Columns, place: int) -> str:
-    example = offered.examples[place]
-    return f"{offered.labels[place][:30]}: {example[:40]}" if example else offered.labels[place][:30]
+        if offered is not None:
+            choose_columns(offered, partial(change, "columns"), key=key_of("columns"))
 
 
 def _render_sizes(corpus: Corpus, found: LengthsData, tokenizer: Tokenizer) -> None:

@@ -1,7 +1,6 @@
 """The text of a plan: its corpus, cut into tokens as the plan asks, and what can be counted in it. Cached."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from jaxtyping import Int
@@ -14,7 +13,6 @@ from transformer.config import CorpusConfig
 from transformer.data.batches import POOL_SIZE, BatchStream
 from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.corpus_cache import counted, loaded, prepared, stamp
-from transformer.data.pair_files import Columns, offered_columns
 from transformer.data.statistics import CorpusStats, spaced
 from transformer.data.statistics import longer_sides as longer_sides_of
 from transformer.text.tokenizer import Tokenizer, TokenizerError
@@ -52,11 +50,6 @@ def corpus_of(plan: Plan) -> Corpus:
     return _raised(_corpus(_untokenized(config)))
 
 
-def offered_of(config: CorpusConfig) -> Columns:
-    """Returns the columns of a file to choose from. CorpusError where it cannot be read."""
-    return _raised(_offered(config))
-
-
 def longer_sides(plan: Plan) -> Int[ndarray, " pair"]:
     """Counts the tokens of the longer side of some training pairs, its bos or eos included. Raises as `text_of`."""
     return _longer_sides(config_of(plan))
@@ -89,14 +82,6 @@ def _corpus(config: CorpusConfig) -> Corpus | CorpusError:
     try:
         return loaded(config)
     except CorpusError as error:  # kept too: finding it again would take as long
-        return error
-
-
-@cached(max_entries=12, spinner="Reading the corpus", shared=True, also=_stamp)
-def _offered(config: CorpusConfig) -> Columns | CorpusError:
-    try:
-        return offered_columns(Path(config.name), config.columns)
-    except CorpusError as error:
         return error
 
 

@@ -1,7 +1,7 @@
 """The state of the Train page: the plan and the run beside it, kept equal to the URL. Its session keys live here."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -66,8 +66,6 @@ class Memory:
 
     drafts: dict[str, str] = field(default_factory=dict)
     """Texts in number fields that are no numbers; the plan then has the number before."""
-    columns: dict[str, int] = field(default_factory=dict)
-    """The column of one side of a file, from 0, while the other is not chosen yet."""
     asked: dict[str, str] = field(default_factory=dict)
     """The pending request to each run: "pause" or "stop"."""
     measure: object = None
@@ -133,24 +131,7 @@ def put(name: str, value: Any) -> None:
 def take_corpus(corpus: str) -> None:
     """Fills in the recipe of another corpus."""
     _take(CHOSEN.now.plan.with_corpus(corpus), is_named=True)
-    memory().drafts, memory().columns = {}, {}
-
-
-def choose_column(side: str, others: Mapping[str, int | None], place: int) -> None:
-    """Takes over the column of a side, from 0; the other side's, where both are one, becomes the one that was here.
-
-    Until both sides have a column the choice is only remembered.
-    """
-    chosen = dict(others) | {side: place}
-    other = "target" if side == "source" else "source"
-    if chosen.get(other) == place:
-        chosen[other] = others.get(side)
-    source, target = chosen.get("source"), chosen.get("target")
-    if source is None or target is None:
-        memory().columns = {side: place}
-        return
-    memory().columns = {}
-    change("columns", f"{source + 1},{target + 1}")
+    memory().drafts = {}
 
 
 def reset() -> None:

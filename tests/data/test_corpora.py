@@ -218,6 +218,7 @@ def test_a_tokenizer_of_a_file_learns_from_its_training_pairs(write):
         ("p.csv", b'"' + b"x" * 200_000, "no row with two columns"),
         ("p.jsonl", b"{]\n" * 300, "300 malformed"),
         ("p.jsonl", b"[" * 100_000, "1 malformed"),
+        ("p.jsonl", b'[{"en": "a",\n "fr": "b"}]', "holds one list of JSON: save it as JSONL, an object on each line"),
         ("p.jsonl", b'{"source": "\\ud800", "target": "a"}', "1 malformed"),
         ("p.jsonl", b'{"source": 1, "target": "a"}\n["a"]\nnull\n"ab"', "4 malformed"),
     ],

@@ -9,7 +9,7 @@ from documents.toy_files import TOY_WORDS, toy_file
 from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, file_corpus, load_corpus
 from transformer.data.corpus_cache import prepared
-from transformer.data.file_recipes import SIZES, file_recipe, recipe_for
+from transformer.data.file_recipes import PADDING, SIZES, file_recipe, recipe_for
 from transformer.runs.run_folder import create_run, metrics
 from transformer.runs.worker import train_run
 from transformer.text.pairs import Pair
@@ -80,6 +80,24 @@ def test_in_text_without_spaces_no_piece_is_a_clause(tmp_path, language):
     assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in targets)
 
 
+def test_few_sentences_in_single_characters_take_more_steps(tmp_path):
+    path = tmp_path / "mine.tsv"
+    steps = {}
+    for language in ("French", "Thai"):
+        path.write_text(toy_file(language))
+        steps[language] = recipe_for(_config(path)).train.max_steps
+    assert steps == {"French": 300, "Thai": 500}
+
+
+@pytest.mark.parametrize("n_pairs", [200, 448, 900, 20_000])
+def test_the_reasons_count_how_often_each_pair_is_seen(n_pairs):
+    """Also where a file is so small that the least number of steps sees its pairs more often than usual."""
+    recipe = recipe_of(n_pairs)
+    said = float(re.search(r"each pair is seen about ([\d,]+) times", " ".join(recipe.why))[1].replace(",", ""))
+    seen = recipe.train.max_steps * recipe.train.batch_tokens / (n_pairs * 20 * PADDING)
+    assert said == pytest.approx(seen, abs=0.5) and said >= (36 if n_pairs < 20_000 else 14)
+
+
 def test_pieces_that_were_asked_for_may_be_clauses(tmp_path):
     path = tmp_path / "mine.tsv"
     path.write_text(toy_file("Chinese"))
@@ -130,18 +148,24 @@ def test_the_vocabulary_grows_with_the_file_and_has_room_for_every_character(tmp
     assert corpus_tokenizer(corpus, CorpusConfig(name=str(path))).vocab_size > 1_800
 
 
+def _config(path):
+    return CorpusConfig(name=str(path))
+
+
 def _pieces(tokenizer, text):
     return map(tokenizer.piece, tokenizer.encode(text))
 
 
 @pytest.mark.slow
-def test_a_first_file_without_spaces_is_learned_by_default_as_well_as_its_french_twin(tmp_path, monkeypatch):
-    """448 simple sentences: pieces of whole clauses were right in none of those held out."""
+@pytest.mark.parametrize("language", ["Chinese", "Thai"])
+def test_a_first_file_without_spaces_is_learned_by_default_as_well_as_its_french_twin(language, tmp_path, monkeypatch):
+    """448 simple sentences: pieces of whole clauses were right in none of those held out. With six seeds all
+    held-out sentences were right in French and Chinese, and in Thai all but one of one seed."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
     path = tmp_path / "mine.tsv"
-    path.write_text(toy_file("Chinese"))
-    recipe = recipe_for(config := CorpusConfig(name=str(path)))
+    path.write_text(toy_file(language))
+    recipe = recipe_for(config := _config(path))
     run = create_run(recipe.model, replace(recipe.train, threads=1, precision="float32"), config)
     train_run(run, lambda event: None)
     (held_out,) = (row for row in metrics(run) if row["split"] == "random")
-    assert held_out["exact_match"] > 0.9 and held_out["bleu"] > 90
+    assert held_out["exact_match"] > 0.9 and held_out["bleu"] > 95

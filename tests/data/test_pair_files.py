@@ -97,11 +97,28 @@ READ = {
         tabs(*((i, "eng", a, "fra", b) for i, (a, b) in NUMBERED)),
     ),
     "tabs, all in quotation marks": ("a.tsv", lines(f'"{a}"\t"{b}"' for a, b in PAIRS)),
+    "tabs, all in single quotation marks": ("a.tsv", lines(f"'{a}'\t'{b}'" for a, b in PAIRS)),
+    "sides beside languages": (
+        "a.csv",
+        lines(["ID,Target (FR),Source (EN)", *(f"{i},{b},{a}" for i, (a, b) in NUMBERED)]),
+    ),
+    "an identifier of each source": (
+        "a.tsv",
+        tabs(("source_id", "en_target", "source"), *((f"s{i}", b, a) for i, (a, b) in NUMBERED)),
+    ),
+    "commas in a .txt": ("a.txt", lines(f"{a},{b}" for a, b in PAIRS)),
+    "a .tsv with semicolons": ("a.tsv", lines(["en;fr", *(f'"{a}";"{b}"' for a, b in PAIRS)])),
+    "JSON in a .txt": ("a.txt", jsonl({"en": a, "fr": b} for a, b in PAIRS)),
     "rows that end early": (
         "a.csv",
         lines(["en,fr,note", *(f"{a},{b}{',ok' * (i % 4 > 0)}" for i, (a, b) in NUMBERED)]),
     ),
     "all in quotation marks": ("a.csv", lines(f'"{a}","{b}"' for a, b in PAIRS)),
+    "all in single quotation marks": ("a.csv", lines(f"'{a}','{b}'" for a, b in PAIRS)),
+    "single quotation marks around texts, a header": (
+        "a.csv",
+        lines(["id;'en';'fr'", *(f"{i};'{a}';'{b}'" for i, (a, b) in NUMBERED)]),
+    ),
     "a line break in quotation marks": (
         "a.csv",
         lines('"{}","{}"'.format(a.replace(" ", "\n", 1), b) for a, b in PAIRS),
@@ -158,6 +175,11 @@ def test_files_are_read_as_they_were_meant(kind):
             ("Satz", "Übersetzung"),
         ),
         ("nested translations", "keys en and fr of 3", ("English", "French")),
+        (
+            "sides beside languages",
+            "columns 3 (Source (EN)) and 2 (Target (FR)) of 3, header line read",
+            ("English", "French"),
+        ),
         ("OPUS", "files en and fr", ("English", "French")),
         ("two files", "files en and fr", ("English", "French")),
         ("TMX", "languages en-US and fr-FR", ("English", "French")),
@@ -200,6 +222,36 @@ def test_doubled_quotation_marks_between_tabs_are_those_of_the_text():
     file = pairs_of("a.tsv", lines(["src\ttgt", *(f'"{a} ""So"""\t{b}' for a, b in PAIRS)]))
     assert file.rows == rows
     assert pairs_of("a.tsv", tabs(*rows)).rows == rows
+
+
+@pytest.mark.parametrize("mark", ['"', "'"])
+@pytest.mark.parametrize("escape", ["doubled", "backslash"])
+def test_marks_within_marks_are_doubled_or_have_a_backslash(mark, escape):
+    """So pandas and so MySQL write them; separators in cells stay text, and a backslash elsewhere is a backslash."""
+    wanted = [
+        Pair(a.replace("The", f"{mark}The{mark}, so", 1), f"{b} C:\\new, {mark}" if i % 3 else f"{b}, {mark}oui{mark}")
+        for i, (a, b) in NUMBERED
+    ]
+    inner = f"\\{mark}" if escape == "backslash" else 2 * mark
+
+    def cell(text):
+        text = text.replace("\\", "\\\\") if escape == "backslash" else text
+        return f"{mark}{text.replace(mark, inner)}{mark}"
+
+    file = pairs_of("a.csv", lines(f"{cell(pair.source)},{cell(pair.target)}" for pair in wanted))
+    pairs, report = file.clean()
+    assert pairs == wanted and str(report) == "columns 1 and 2 of 2; 150 of 150 pairs kept"
+
+
+def test_an_apostrophe_at_the_start_of_a_sentence_is_its_own():
+    rows = [(f"'{a}' they say" if i % 2 else a, f"'{b}' dit-on" if i % 2 else b) for i, (a, b) in NUMBERED]
+    assert pairs_of("a.csv", lines(f"{a},{b}" for a, b in rows)).rows == rows
+    assert pairs_of("a.tsv", tabs(*rows)).rows == rows
+
+
+def test_sentences_of_one_side_are_no_pairs_whatever_their_commas():
+    text = lines(f"{a[:-1]}, {b}" if i % 5 else a for i, (a, b) in NUMBERED)
+    assert pairs_of("a.txt", text).clean()[0] == []
 
 
 def test_rows_whose_commas_are_not_quoted_are_malformed_and_named():

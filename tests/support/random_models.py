@@ -4,7 +4,7 @@ With layer-norm gains of 1 and biases of 0 a wrong mapping of weights passes eve
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -69,6 +69,16 @@ DECODER_BUILDS: list[dict[str, Any]] = [
 """Every setting that changes what a Transformer's decoder computes."""
 
 
+COMBINED_BUILDS: list[dict[str, Any]] = [
+    {"positions": "sinusoidal"},
+    {"positions": "learned", "norm": "pre", "activation": "gelu"},
+    {"positions": "none", "norm": "none", "activation": "swish"},
+    {"positions": "rotary", "residual": False, "scale_scores": False},
+    {"positions": "alibi", "score": "additive", "output_bias": True, "tie_output": False},
+]
+"""The same settings, each value once, in as few builds as positions allow: for what takes long on each build."""
+
+
 def randomise(model: nn.Module) -> None:
     """Draws every layer-norm gain and bias and every linear bias anew."""
     for module in model.modules():
@@ -105,16 +115,22 @@ def random_convolutional(dtype: torch.dtype = torch.float32, **changes: Any) -> 
     return model.to(dtype).eval()
 
 
-EVERY_BUILD: dict[str, Callable[..., Transformer | RecurrentModel | ConvolutionalModel]] = {
-    " ".join([family, *(f"{name}={value}" for name, value in build.items())]): partial(make, **build)
-    for family, make, builds in (
-        ("transformer", random_model, DECODER_BUILDS),
-        ("recurrent", random_recurrent, RECURRENT_BUILDS),
-        ("convolutional", random_convolutional, CONVOLUTIONAL_BUILDS),
-    )
-    for build in builds
-}
+Makers = dict[str, Callable[..., Transformer | RecurrentModel | ConvolutionalModel]]
+
+
+def _makers(family: str, make: Callable[..., Any], builds: Sequence[dict[str, Any]]) -> Makers:
+    return {
+        " ".join([family, *(f"{n}={value}" for n, value in build.items())]): partial(make, **build) for build in builds
+    }
+
+
+_OTHERS = _makers("recurrent", random_recurrent, RECURRENT_BUILDS) | _makers(
+    "convolutional", random_convolutional, CONVOLUTIONAL_BUILDS
+)
+EVERY_BUILD = _makers("transformer", random_model, DECODER_BUILDS) | _OTHERS
 """Makes a model of every build of every family."""
+EVERY_SETTING = _makers("transformer", random_model, COMBINED_BUILDS) | _OTHERS
+"""Makes models with every value of every setting, those of Transformers combined."""
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 import view_examples
 from page_models import save_model
 from page_runs import NO_STEP, run_of_no_step
-from random_models import EVERY_BUILD
+from random_models import COMBINED_BUILDS, DECODER_BUILDS, EVERY_SETTING
 from view_examples import EXAMPLES, Example, checks_of, data_of
 
 from pages.shared.exhibit import CANNOT_SHOW
@@ -83,13 +83,19 @@ def faults(examples: list[Example], lab: Lab | None = None) -> list[str]:
 
 
 @pytest.mark.slow_variants
-@pytest.mark.parametrize("build", list(reversed(EVERY_BUILD)))  # those of other families take less time
+@pytest.mark.parametrize("build", list(reversed(EVERY_SETTING)))  # those of other families take less time
 def test_every_view_of_a_model_of_every_build_is_shown_or_says_why_not(build, examples_of, tmp_path):
-    save_model(tmp_path / "model", EVERY_BUILD[build])
+    save_model(tmp_path / "model", EVERY_SETTING[build])
     lab = Lab(load_checkpoint(tmp_path / "model"))
     examples_of(lab)
     found = faults(list({type(example.view): example for example in EXAMPLES}.values()), lab)
     assert not found, "\n".join(found)
+
+
+def test_the_combined_builds_leave_no_setting_out():
+    assert {pair for build in DECODER_BUILDS for pair in build.items()} == {
+        pair for build in COMBINED_BUILDS for pair in build.items()
+    }
 
 
 @pytest.mark.slow_variants

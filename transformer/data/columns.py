@@ -14,6 +14,8 @@ _SOURCE = ("source", "src", "input", "question", "prompt")
 _TARGET = ("target", "tgt", "trg", "translation", "output", "answer", "response", "completion")
 _FILLER = re.compile(r"\b(text|texts|sentence|sentences|phrase|phrases|word|words|segment|seg|translation|column)\b")
 """Words of a header that say nothing of the side: "sentence_en", "source text"."""
+_NO_CODES = ("id", "no")
+"""Codes of languages that mean something else beside the name of a side: an identifier, a number."""
 _MAX_NAME = 30
 """The most characters of a header's cell."""
 _ENDING = (*".!?…。！？।", "…")
@@ -35,8 +37,8 @@ class UnclearColumns(CorpusError):
 @lru_cache(maxsize=1_000)
 def role(name: str) -> str:
     """Returns "source" or "target" where the name of a column says so; else ""."""
-    plain = _plain(name)
-    return "source" if plain in _SOURCE else "target" if plain in _TARGET else ""
+    side = _side(name)
+    return "source" if side in _SOURCE else "target" if side in _TARGET else ""
 
 
 def known_names(cells: Cells) -> int:
@@ -130,7 +132,7 @@ def labels(names: Sequence[str], columns: Sequence[object]) -> tuple[str, ...]:
 def side_names(names: Sequence[str], chosen: tuple[int, int]) -> tuple[str, str]:
     """Returns the names of source and target: their languages where these are known."""
     given = tuple(names[i] if i < len(names) else "" for i in chosen)
-    found = tuple(language(_plain(name)) or role(name) or shown_name(name) for name in given)
+    found = tuple(_language(name) or role(name) or shown_name(name) for name in given)
     source, target = found if found[0] != found[1] else map(shown_name, given)
     return source or "source", target or "target"
 
@@ -143,6 +145,19 @@ def shown_name(name: str) -> str:
 def _plain(name: str) -> str:
     words = re.sub(r"[_\W]+", " ", name).strip().casefold() if not language(name) else name
     return " ".join(_FILLER.sub("", words).split()) or words
+
+
+def _side(name: str) -> str:
+    """Returns the name of a column without a language beside it: "source" of "Source (EN)" and "en_source"."""
+    plain = _plain(name)
+    return " ".join(word for word in plain.split() if word in _NO_CODES or not language(word)) or plain
+
+
+def _language(name: str) -> str:
+    """Returns the language that the name of a column says, alone or beside a side; "" where it says none."""
+    plain = _plain(name)
+    beside = {language(word) for word in plain.split()} - {""} if role(name) and _side(name) != plain else set()
+    return language(plain) or (beside.pop() if len(beside) == 1 else "")
 
 
 def _by_name(names: Sequence[str], columns: Sequence[Cells]) -> tuple[int, int] | None:
@@ -162,8 +177,9 @@ def _by_name(names: Sequence[str], columns: Sequence[Cells]) -> tuple[int, int] 
 
 def _of_role(names: Sequence[str], columns: Sequence[Cells], known: Sequence[str]) -> int | None:
     """Returns the column with the first of these names, one of labels only where there is no other."""
-    found = sorted((known.index(_plain(name)), i) for i, name in enumerate(names) if _plain(name) in known)
-    places = [i for _, i in found]
+    sides = [(_side(name), _side(name) != _plain(name), i) for i, name in enumerate(names)]
+    found = sorted((known.index(side), has_more, i) for side, has_more, i in sides if side in known)
+    places = [i for *_, i in found]
     return next((i for i in places if not _is_label(columns[i])), places[0] if places else None)
 
 

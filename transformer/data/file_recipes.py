@@ -12,7 +12,7 @@ from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.corpus_cache import prepared, stamp
 from transformer.data.recipes import MUON, RECIPES, Recipe
 from transformer.data.statistics import longer_sides, spaced
-from transformer.text.scripts import unspaced_characters, unspaced_script
+from transformer.text.scripts import Unspaced, unspaced_characters, unspaced_script
 from transformer.text.tokenizer import Tokenizer, TokenizerError, TokenizerKind
 
 SAMPLE = 2_000
@@ -61,6 +61,8 @@ SIZES = (
     Size(1_000_000, "medium", 0.15, 3_072, 16, "wsd", 3e-3),
 )
 """The sizes below the paper's, ascending."""
+FEWEST_STEPS, FEWEST_OF_CHARACTERS = 300, 500
+"""The least steps for a file, and for one where each character is a token, of which 300 left a twentieth unlearned."""
 
 
 def recipe_for(config: CorpusConfig) -> Recipe:
@@ -89,13 +91,19 @@ def file_recipe(corpus: Corpus, tokenizer: Tokenizer) -> Recipe:
     if size is None:
         return _paper_recipe(n_pairs)
     lengths = sorted(longer_sides(spaced(corpus.train, SAMPLE), tokenizer).tolist())
-    return _recipe(size, n_pairs, lengths, _UNITS[tokenizer.kind], _vocabulary(tokenizer))
+    script = _script_of_single_characters(tokenizer)
+    least = FEWEST_STEPS if script is None else FEWEST_OF_CHARACTERS
+    return _recipe(size, n_pairs, lengths, _UNITS[tokenizer.kind], _vocabulary(tokenizer, script), least)
 
 
-def _recipe(size: Size, n_pairs: int, lengths: Sequence[int], unit: str, vocabulary: str) -> Recipe:
+def _recipe(
+    size: Size, n_pairs: int, lengths: Sequence[int], unit: str, vocabulary: str, least: int = FEWEST_STEPS
+) -> Recipe:
     """Returns the recipe for so many pairs, with the ascending lengths of some in a unit of text."""
     mean, long = sum(lengths) / len(lengths), lengths[int(0.999 * (len(lengths) - 1))]
-    steps = max(300, 100 * round(size.epochs * n_pairs * mean * PADDING / size.batch_tokens / 100))
+    steps_an_epoch = n_pairs * mean * PADDING / size.batch_tokens
+    steps = max(least, 100 * round(size.epochs * steps_an_epoch / 100))
+    epochs = steps / steps_an_epoch
     preset = PRESETS[size.preset]
     max_length = next((room for room in _ROOM if 1.5 * long < room), _MOST_ROOM)
     return Recipe(
@@ -112,10 +120,10 @@ def _recipe(size: Size, n_pairs: int, lengths: Sequence[int], unit: str, vocabul
         why=(
             f"{n_pairs:,} pairs: d_model {preset.d_model}, {preset.n_encoder_layers} + {preset.n_decoder_layers} "
             "layers. A larger model would memorise so few pairs; a smaller one couldn't capture them.",
-            f"Dropout {size.dropout:g}: each pair is seen about {size.epochs} times, and the fewer pairs there are, "
+            f"Dropout {size.dropout:g}: each pair is seen about {epochs:,.0f} times, and the fewer pairs there are, "
             "the sooner they are memorised.",
             vocabulary,
-            f"{steps:,} steps of {size.batch_tokens:,} tokens come to {size.epochs} times all pairs, at about "
+            f"{steps:,} steps of {size.batch_tokens:,} tokens come to {epochs:,.0f} times all pairs, at about "
             f"{mean:.0f} {unit} per sentence.",
             f"Up to {max_length:,} {unit} per sentence: of 1,000 pairs at most one is longer than about {long:,}.",
             f"Muon, peak rate {size.learning_rate:g}, {_SCHEDULES[size.schedule]}: lower in the end than Adam.",
@@ -123,17 +131,19 @@ def _recipe(size: Size, n_pairs: int, lengths: Sequence[int], unit: str, vocabul
     )
 
 
-def _vocabulary(tokenizer: Tokenizer) -> str:
+def _script_of_single_characters(tokenizer: Tokenizer) -> Unspaced | None:
+    """Returns the script without spaces each of whose characters is a token; None where there is none."""
+    pieces = [piece for piece in tokenizer.vocabulary() if unspaced_characters([piece], least=1)]
+    return unspaced_script(pieces) if all(piece in unspaced_characters([piece], least=1) for piece in pieces) else None
+
+
+def _vocabulary(tokenizer: Tokenizer, script: Unspaced | None) -> str:
     """Returns the sentence about the vocabulary."""
     number, unit = f"A vocabulary of {tokenizer.vocab_size:,}", _UNITS[tokenizer.kind]
     if unit != "pieces":
         return f"{number} {unit}, special tokens counted."
-    often = f"{number} pieces, so that each is seen often enough; in text with few different words they are fewer."
-    whole = [piece for piece in tokenizer.vocabulary() if unspaced_characters([piece], least=1)]
-    apart = all(piece in unspaced_characters([piece], least=1) for piece in whole)
-    script = unspaced_script(whole) if apart else None
     if script is None:
-        return often
+        return f"{number} pieces, so that each is seen often enough; in text with few different words they are fewer."
     return (
         f"{number} pieces; of {script} text, which has no spaces between words, each character is one: longer pieces "
         "would be whole clauses, too rare to be learned."

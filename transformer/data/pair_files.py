@@ -95,9 +95,8 @@ def pairs_of(name: str, content: bytes, columns: str | None = None, *, limit: in
     content (columns.py), or are those that `columns` asks for: "en,fr" or "2,4". UnclearColumns where nothing says
     which they are. `limit` is the most bytes that it may unpack to, MAX_FILE_BYTES where None.
     """
-    texts = unpacked_texts(name, content, unpacking.MAX_FILE_BYTES if limit is None else limit)
+    table = table_of(_texts(name, content, limit))
     del content
-    table = table_of(texts)
     sample = [row.cells for row in table.sample if row.cells]
     n = n_columns(sample, table.names)
     if n < 2:
@@ -109,16 +108,21 @@ def pairs_of(name: str, content: bytes, columns: str | None = None, *, limit: in
 
 
 def offered_columns(path: Path, columns: str | None = None) -> Columns:
-    """Returns the columns of a file to choose from, those that `columns` asks for chosen where they are there;
-    CorpusError where it cannot be read."""
-    table = table_of(unpacked_texts(path.name, content_of(path), unpacking.MAX_FILE_BYTES))
+    """Returns the columns of a file, as `columns_of`; CorpusError also where it cannot be read."""
+    return columns_of(path.name, content_of(path), columns)
+
+
+def columns_of(name: str, content: bytes, columns: str | None = None, *, limit: int | None = None) -> Columns:
+    """Returns the columns of a file of this name and content to choose from, those that `columns` asks for chosen where
+    they are there; CorpusError where it cannot be understood. `limit` is as in `pairs_of`."""
+    table = table_of(_texts(name, content, limit))
     sample = [row.cells for row in table.sample if row.cells]
     n = n_columns(sample, table.names)
     cells = ((row[i].strip() for row in sample if i < len(row)) for i in range(n))
     chosen = None
     for asked in (columns, None):
         with suppress(CorpusError):
-            chosen = chosen or _chosen(path.name, table, sample, n, asked)
+            chosen = chosen or _chosen(name, table, sample, n, asked)
     return Columns(labels(table.names, range(n)), tuple(next(filter(None, column), "") for column in cells), chosen)
 
 
@@ -136,6 +140,10 @@ def content_of(path: Path) -> bytes:
         raise CorpusError(f"there is no file {path}") from error
     except OSError as error:
         raise CorpusError(f"{path.name} cannot be read: {error}") from error
+
+
+def _texts(name: str, content: bytes, limit: int | None) -> tuple[unpacking.Text, ...]:
+    return unpacked_texts(name, content, unpacking.MAX_FILE_BYTES if limit is None else limit)
 
 
 def _chosen(name: str, table: Table, sample: Sequence[Cells], n: int, columns: str | None) -> tuple[int, int]:

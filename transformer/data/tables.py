@@ -11,6 +11,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
@@ -33,8 +34,11 @@ _FEWEST_ALIKE = 0.5
 _SEPARATOR_LINE = re.compile(r"sep=(.)$", re.IGNORECASE)
 _MOST_BEFORE = 5
 """Lines that may stand before the header line."""
-_ALL_QUOTED = 0.9
-"""The share of lines whose cells all stand in quotation marks, from which on these are no part of the text."""
+_NEARLY_ALL = 0.9
+"""The share of lines that say what all are: in quotation marks, which then are no part of the text; objects of JSON."""
+_IN_SINGLE_MARKS = re.compile(r"(?:^|[\t|;,])\s*'(?=.*?'\s*(?:[\t|;,]|$))")
+"""The beginning of a cell between single quotation marks."""
+_JSON_LIST = re.compile(r"\ufeff?\s*\[\s*\{")
 _PIPES = " ||| "
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -107,7 +111,7 @@ def _table_of(texts: Sequence[Text]) -> Table:
         case ".tmx":
             return _tmx_table(text)
         case _:
-            return _tab_table(text)
+            return _plain_table(text)
 
 
 def _parallel_table(texts: Sequence[Text]) -> Table:
@@ -129,13 +133,27 @@ def _parallel_table(texts: Sequence[Text]) -> Table:
     return Table("file", tuple(text_language(text.name) for text in texts), rows)
 
 
-def _tab_table(text: Text) -> Table:
+def _plain_table(text: Text) -> Table:
+    """Returns the table in a .txt or .tsv: where neither tabs nor ||| stand on most lines, that of the CSV or JSONL
+    which it is under another name."""
     lines = list(islice(_lines(text.text), SAMPLE))
     pipes, tabs = (sum(mark in line for _, line in lines) for mark in (_PIPES.strip(), "\t"))
+    if max(pipes, tabs) <= len(lines) / 2:
+        if sum(bool(_object(line)) for _, line in lines) > _NEARLY_ALL * len(lines):
+            return _json_table(text)
+        separator = _separator(text, _quotation_mark(text))
+        counts = Counter(len(row.cells) for row in islice(_csv_rows(text.text, separator), SAMPLE))
+        if any(n > 1 and count > _NEARLY_ALL * counts.total() for n, count in counts.items()):
+            return _csv_table(text)
+    return _tab_table(text, lines, pipes, tabs)
+
+
+def _tab_table(text: Text, lines: Sequence[tuple[int, str]], pipes: int, tabs: int) -> Table:
     separator = _PIPES.strip() if pipes > max(tabs, len(lines) / 2) else "\t"
-    quoted = sum(all(_stands_quoted(cell) for cell in line.split(separator)) for _, line in lines)
-    if separator == "\t" and lines and quoted > _ALL_QUOTED * len(lines):
-        return _with_header(Table("column", (), lambda: _csv_rows(text.text, separator), is_ragged=True))
+    for mark in "\"'" if separator == "\t" and lines else "":
+        quoted = sum(all(_stands_quoted(cell, mark) for cell in line.split(separator)) for _, line in lines)
+        if quoted > _NEARLY_ALL * len(lines):
+            return _with_header(Table("column", (), partial(_csv_rows, text.text, separator, mark), is_ragged=True))
 
     def rows() -> Iterator[Row]:
         # Not the csv module: a quotation mark in a TSV file is a character like any other.
@@ -145,8 +163,8 @@ def _tab_table(text: Text) -> Table:
     return _with_header(Table("column", (), rows, is_ragged=True))
 
 
-def _stands_quoted(cell: str) -> bool:
-    return len(cell) > 1 and cell[0] == cell[-1] == '"'
+def _stands_quoted(cell: str, mark: str = '"') -> bool:
+    return len(cell) > 1 and cell[0] == cell[-1] == mark
 
 
 def _unquoted(cell: str) -> str:
@@ -158,11 +176,12 @@ def _unquoted(cell: str) -> str:
 
 def _csv_table(text: Text) -> Table:
     first = next(_lines(text.text), (1, ""))[1].strip()
+    mark = _quotation_mark(text)
     said = _SEPARATOR_LINE.match(first)  # written by Excel
-    separator = said[1] if said else _separator(text)
+    separator = said[1] if said else _separator(text, mark)
 
     def rows() -> Iterator[Row]:
-        return islice(_csv_rows(text.text, separator), 1 if said else 0, None)
+        return islice(_csv_rows(text.text, separator, mark), 1 if said else 0, None)
 
     table = _with_header(Table("column", (), rows))
     counts = Counter(len(row.cells) for row in table.sample)
@@ -176,12 +195,19 @@ def _csv_table(text: Text) -> Table:
     return table
 
 
-def _separator(text: Text) -> str:
+def _quotation_mark(text: Text) -> str:
+    """Returns the mark around cells: a single one where two cells or more stand in these on nearly every line."""
+    lines = [line for _, line in islice(_lines(text.text), SAMPLE // 4)]
+    single = sum(len(_IN_SINGLE_MARKS.findall(line)) > 1 for line in lines)
+    return "'" if single > _NEARLY_ALL * len(lines) else '"'
+
+
+def _separator(text: Text, mark: str) -> str:
     """Returns the separator that gives the same number of cells on most lines; a comma where none does."""
     start = text.text[: 200 * SAMPLE]
 
     def evidence(separator: str) -> tuple[bool, float]:
-        rows = [row.cells for row in islice(_csv_rows(start, separator), SAMPLE // 4)]
+        rows = [row.cells for row in islice(_csv_rows(start, separator, mark), SAMPLE // 4)]
         counts = Counter(len(cells) for cells in rows if len(cells) > 1)
         alike = counts.most_common(1)[0][1] / len(rows) if counts else 0.0
         return bool(rows) and known_names(rows[0]) > 1, round(alike, 1)
@@ -190,7 +216,7 @@ def _separator(text: Text) -> str:
     return "," if best == (False, 0.0) else next(mark for mark in _SEPARATORS if evidence(mark) == best)
 
 
-def _csv_rows(text: str, separator: str) -> Iterator[Row]:
+def _csv_rows(text: str, separator: str, mark: str = '"') -> Iterator[Row]:
     """Yields the rows of a CSV text. A quotation mark that closes nothing within MAX_CELL_LINES lines, or is followed
     by anything but a separator, is a character like any other: it must not swallow the rows after it."""
     lines, ahead = _lines(text), deque[tuple[int, str]]()
@@ -201,30 +227,51 @@ def _csv_rows(text: str, separator: str) -> Iterator[Row]:
 
     while fill(1):
         number, line = ahead.popleft()
-        if '"' not in line:
+        if mark not in line:
             yield Row(number, line.split(separator, MAX_COLUMNS), _short(line))
             continue
-        cells, more = _quoted([line], separator), 0
+        cells, more = _quoted([line], separator, mark), 0
         while cells is None and more < MAX_CELL_LINES and fill(more + 1):
             more += 1
-            cells = _quoted([line, *(part for _, part in islice(ahead, more))], separator)
+            cells = _quoted([line, *(part for _, part in islice(ahead, more))], separator, mark)
         if cells:
             for _ in range(more):
                 ahead.popleft()
         yield Row(number, cells or line.split(separator, MAX_COLUMNS), _short(line), is_stray=not cells)
 
 
-def _quoted(lines: Sequence[str], separator: str) -> list[str] | None:
-    """Returns the cells of a row on these lines; None where a quotation mark is open, empty where one is wrong."""
+def _quoted(lines: Sequence[str], separator: str, mark: str) -> list[str] | None:
+    """Returns the cells of a row on these lines; None where a quotation mark is open, empty where one is wrong.
+
+    A mark within a cell is doubled, or has a backslash before it, as databases write it.
+    """
+    text = "\n".join(lines)
+    found = _cells(text, separator, mark)
+    if not found and f"\\{mark}" in text:
+        found = _cells(text, separator, mark, escape="\\") or found
+    return found
+
+
+def _cells(text: str, separator: str, mark: str, escape: str | None = None) -> list[str] | None:
     try:
-        joined = io.StringIO("\n".join(lines), newline="")
-        rows = list(csv.reader(joined, delimiter=separator, strict=True, skipinitialspace=True))
+        rows = list(
+            csv.reader(
+                io.StringIO(text, newline=""),
+                delimiter=separator,
+                quotechar=mark,
+                escapechar=escape,
+                strict=True,
+                skipinitialspace=True,
+            )
+        )
     except csv.Error as error:
         return None if "unexpected end" in str(error) else []
     return rows[0] if len(rows) == 1 else []
 
 
 def _json_table(text: Text) -> Table:
+    if _JSON_LIST.match(text.text):
+        raise CorpusError(f"{text.name} holds one list of JSON: save it as JSONL, an object on each line, or as CSV")
     objects = (_object(line) for _, line in islice(_lines(text.text), SAMPLE))
     names = tuple(dict.fromkeys(chain.from_iterable(objects)))
     has_names = not any(isinstance(name, int) for name in names)

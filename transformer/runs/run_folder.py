@@ -34,6 +34,7 @@ from transformer.data.corpus_cache import prepared
 from transformer.data.corpus_snapshot import keep_corpus
 from transformer.files import last_of, new_folder, runs_folder, write_json
 from transformer.runs.limits.quota import settle, write_ticket
+from transformer.runs.live.pace import set_pace
 from transformer.runs.queue import cancel, check_room, enqueue, place, start_waiting
 from transformer.runs.status import (
     LOCK_FILE,
@@ -132,14 +133,16 @@ def create_run(
     raise AssertionError("ids do not run out")
 
 
-def start(run_id: str) -> None:
-    """Starts the trainer of a new run in a process of its own, or goes on with one that paused, stopped or failed.
+def start(run_id: str, steps_per_s: float | None = None) -> None:
+    """Starts the trainer of a new run in a process of its own, or goes on with one that paused, stopped or failed; at
+    most at this pace, or as fast as it can.
 
     Where as many runs are at work as may be, it waits in the queue: queue.py says when its turn comes. Raises RunError
     for a run that is active, has finished or is somebody else's, and where its owner's quota is used up.
     """
     with writing_to(run_id):
         enqueue(run_id)
+        set_pace(own_folder(run_id), steps_per_s)
         start_waiting()
 
 
@@ -168,6 +171,14 @@ def stop(run_id: str) -> None:
         elif not cancel(run_id, "stopped"):
             _ask(run_id, "stop")
     audit.record("stop", folder)
+
+
+def hold_to(run_id: str, steps_per_s: float | None) -> None:
+    """Holds a run to so many steps a second, from its next step until it pauses or ends; None for as fast as it can.
+    RunError for one that is somebody else's."""
+    folder = own_folder(run_id)
+    with writing_to(run_id):
+        set_pace(folder, steps_per_s)
 
 
 def metrics(run_id: str) -> list[dict[str, Any]]:

@@ -34,7 +34,8 @@ from transformer.decoding.greedy import translate_ids
 from transformer.files import append_rows, remove_leftovers, write_text
 from transformer.runs.live import watched
 from transformer.runs.live.outputs import LiveOutputs
-from transformer.runs.status import SNAPSHOTS, STATE_FILE, RunLog
+from transformer.runs.live.pace import Pace, set_pace
+from transformer.runs.status import REQUEST_FILE, SNAPSHOTS, STATE_FILE, RunLog
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device
 from transformer.training.distributed import ALONE, Team
@@ -89,6 +90,7 @@ def train(
             run.save_weights()
             run_log.say(state="paused", phase="")
         else:
+            set_pace(folder, None)
             _finish(run, run_log, outcome)
     finally:
         watched.forget(folder)
@@ -251,7 +253,7 @@ def _loop(run: LiveRun, run_log: RunLog, progress: Callable[[Event], None], team
     events = train_steps(
         state, settings.train, run.corpus, run.tokenizer, precision=settings.resolved.precision, team=team
     )
-    live = LiveOutputs(run.folder, run.tokenizer)
+    live, pace = LiveOutputs(run.folder, run.tokenizer), Pace(run.folder)
     with closing(events):  # also tells the followers, where a request or an error ends the loop
         for event in events:
             _write(event, run, run_log)
@@ -265,6 +267,7 @@ def _loop(run: LiveRun, run_log: RunLog, progress: Callable[[Event], None], team
                 # After an evaluation that the last pause put off, a step is still due: a run goes on by one at least.
                 if state.step > began and (request := run_log.request()) is not None:
                     return request
+                pace.wait((run.folder / REQUEST_FILE).exists)
     raise AssertionError("train_steps ends with Finished")
 
 

@@ -76,20 +76,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 
   function thumbnail(layer, head) {
-    const canvas = document.createElement("canvas");
-    canvas.width = keys;
-    canvas.height = queries;
-    canvas.style.aspectRatio = Math.min(2, Math.max(1 / 2, data.aspect)); // cells of a very long side are flat
-    const context = canvas.getContext("2d");
-    const image = context.createImageData(keys, queries);
-    const pixels = new Uint32Array(image.data.buffer);
     const size = queries * keys;
     const start = (layer * heads + head) * size;
-    for (let index = 0; index < size; index++) {
+    const canvas = pixelCanvas(queries, keys, (index) => {
       const allowed = !mask || mask[layer * size + index];
-      pixels[index] = allowed ? scale[weights[start + index]] : masked;
-    }
-    context.putImageData(image, 0, 0);
+      return allowed ? scale[weights[start + index]] : masked;
+    });
+    canvas.style.aspectRatio = Math.min(2, Math.max(1 / 2, data.aspect)); // cells of a very long side are flat
     return canvas;
   }
 
@@ -117,9 +110,4 @@ export default function ({ data, parentElement, setTriggerValue }) {
     event.preventDefault();
     cells[goal[0]]?.[goal[1]]?.focus();
   }
-}
-
-// Red, green and blue as one opaque pixel of a canvas: every browser's machines keep the lowest byte first.
-function pixelOf([red, green, blue]) {
-  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }

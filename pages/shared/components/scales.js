@@ -25,3 +25,21 @@ function exact(value) {
   }
   return String(Number(value.toPrecision(9)));
 }
+
+// Red, green and blue as one opaque pixel of a canvas: every browser's machines keep the lowest byte first.
+function pixelOf([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+// A canvas with a pixel for each cell, row by row.
+function pixelCanvas(rows, columns, pixelAt) {
+  const canvas = document.createElement("canvas");
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let index = 0; index < pixels.length; index++) pixels[index] = pixelAt(index);
+  context.putImageData(image, 0, 0);
+  return canvas;
+}

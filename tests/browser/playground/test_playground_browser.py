@@ -25,6 +25,10 @@ def test_output_and_head_move_without_a_run_of_the_page_and_can_be_proved(page: 
     page.goto(server.link("playground"))
     expect(page.get_by_text("nobody tells it the rule")).to_be_visible()
     page.evaluate(f"() => void setInterval({STEPS}, 20)")
+    page.get_by_role("radio", name="in the same order").click()
+    page.get_by_role("radio", name="in the same order").press("ArrowRight")
+    expect(page.get_by_role("radio", name="backwards")).to_be_checked()
+    expect(page).to_have_url(re.compile("guess=anti_diagonal"))
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.get_by_text("its clearest")).to_be_visible()
     page.locator(".st-key-playground-head").get_by_text("About this figure").click()
@@ -35,6 +39,23 @@ def test_output_and_head_move_without_a_run_of_the_page_and_can_be_proved(page: 
     expect(page.get_by_text("Output at step 400")).to_be_visible()
     # 400 steps are over in seconds, and the page itself looks once in five: what moved more often came by the stream.
     assert page.evaluate("() => window.steps.size") >= 20
+    expect(page.get_by_text("as you guessed")).to_be_visible()
+    expect(page.get_by_text("what it became")).to_be_visible()
+
+
+def test_a_step_of_the_tour_starts_and_a_part_given_back_is_as_it_was(page: Page, server: Server):
+    """The box of the positions says nothing while there are none; the browser sends that back with the next press."""
+    page.goto(server.link("playground", without="positions"))
+    page.get_by_role("button", name="Step", exact=True).click()
+    expect(page.get_by_text("Paused at step")).to_be_visible()
+    page.get_by_text("Positions", exact=True).last.click()
+    expect(page).not_to_have_url(re.compile("without="))
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("Paused at step")).to_be_visible()
+    page.get_by_role("button", name="Restart").click()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("Paused at step")).to_be_visible()
+    assert "positions=" not in page.url and "expected=" not in page.url
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 800)])

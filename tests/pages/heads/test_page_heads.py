@@ -210,6 +210,25 @@ def test_a_file_of_pairs_is_measured_and_a_bad_one_is_told():
     assert "has no usable pair" in texts(at)
 
 
+def test_the_columns_of_a_file_of_pairs_are_chosen_and_swapped():
+    """Of three columns of text nothing says which two are meant; the chosen ones are measured, in that direction."""
+    at = heads(data="file")
+    rows = [(f"{a} {b}", f"{b} {a}", f"{a} {a} {b}") for a in "abcdefgh" for b in "ijklmn"]
+    file = ("three.tsv", "\n".join(map("\t".join, rows)).encode(), "text/plain")
+    checked(at.file_uploader[0].set_value(file).run())
+    assert plain("three.tsv has 3 columns, and nothing says which two to learn from") in texts(at)
+    assert all("Swap" not in button.label for button in at.button)
+    checked(at.selectbox(key="heads-columns-source").set_value(0).run())
+    assert "nothing says which two" in texts(at) and at.selectbox(key="heads-columns-source").value == 0
+    checked(at.selectbox(key="heads-columns-target").set_value(1).run())
+    assert plain("Columns 1 and 2 of 3; 48 of 48 pairs kept.") in texts(at) and "all 48 pairs of the file" in texts(at)
+    before = figure(at)
+    checked(at.button(key="heads-columns-swap").click().run())
+    assert "Columns 2 and 1 of 3" in texts(at) and figure(at) != before
+    checked(at.file_uploader[0].set_value(("pairs.tsv", b"no tab here", "text/plain")).run())
+    assert not any("heads-columns" in (box.key or "") for box in at.selectbox)
+
+
 def test_similar_heads_are_grouped_and_the_distance_can_be_chosen():
     at = heads(section="alike", closest="0.05")
     assert "No two heads are that similar" in texts(at)

@@ -214,5 +214,5 @@ def test_damaged_shipped_numbers_leave_the_rest_of_the_page(fake):
     shipped_file("fake").write_text("{}")
     at = open_page("paper_lab", experiment="fake")
     said = texts(at)
-    assert "Fake.json holds no results that can be read: experiment is missing" in said.replace("\\", "")
+    assert "fake.json holds no results that can be read: experiment is missing" in said.replace("\\", "")
     assert at_button(at) == "Run it here" and "About" not in said

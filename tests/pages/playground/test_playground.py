@@ -1,6 +1,8 @@
 """The Playground: a press starts a run, a knob replaces it, and its end is told in its own numbers."""
 
 import json
+import os
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +11,16 @@ import tiny_runs
 from page_models import checked, open_page, texts
 
 from pages.playground import ending, following
-from pages.playground.choices import PARTS, TASKS, Knobs
+from pages.playground import guess as guess_module
+from pages.playground.choices import PARTS, SLOW, TASKS, Knobs
 from pages.playground.clearest import Clearest, clearest_head, output_of
+from pages.playground.trials import WHOLE, trial_of
 from pages.shared.live.watches import Look
 from transformer.analysis.training.progress import progress_of
 from transformer.runs import run_folder
 from transformer.runs.live.watched import LiveOutput
+from transformer.runs.status import Status, write_status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 from transformer.views.training.timeline import decode_snapshot
 
@@ -24,7 +30,14 @@ def started(monkeypatch, tmp_path):
     """The runs that were started, none of which trains; a folder of runs of one's own."""
     found = []
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
-    monkeypatch.setattr(run_folder, "start", lambda run_id: found.append(run_id))
+    monkeypatch.setattr(run_folder, "start", lambda run_id, steps_per_s=None: found.append(run_id))
+    return found
+
+
+def parts(at):
+    """The switches of parts."""
+    found = [toggle for toggle in at.toggle if toggle.key.startswith("playground-part")]
+    assert len(found) == len(PARTS)
     return found
 
 
@@ -36,7 +49,7 @@ def test_it_opens_on_reverse_with_one_large_button_and_nothing_running(started):
     at = open_page("playground")
     assert at.button(key="playground-play").label == "Play"
     assert at.selectbox(key="playground-task").value == "reverse"
-    assert all(toggle.value for toggle in at.toggle)
+    assert all(toggle.value for toggle in parts(at))
     assert not started
 
 
@@ -103,16 +116,138 @@ def test_the_end_is_told_by_the_runs_own_numbers(tmp_path, monkeypatch):
     run = run_folder.get_run(tiny_runs.create())
     rows = [
         {"split": "validation", "step": step, "loss": 2.5, "perplexity": 1.0, "exact_match": exact, "elapsed_s": 1.0}
-        for step, exact in ((10, 0.2), (20, 0.96), (30, 0.99))
+        for step, exact in ((10, 0.02), (20, 0.96), (30, 0.99))
     ]
     write_rows(run, rows[:1])
-    said, onwards = ending.ending(run, Knobs(without=("positions",)))
-    assert "did not learn" in said and "20 % of 10 new examples" in said and "2.5 nats" in said
-    assert "not their order" in said and onwards.knobs == {"without": ("causal_mask",)}
+    said, onwards = ending.ending(run, Knobs(without=("positions",), expected="fails"))
+    assert "did not learn" in said and "2 % of 10 new examples" in said and "2.5 nats" in said
+    assert "not their order" in said and said.endswith("You expected that.")
+    assert "causal mask away: will it still learn?" in onwards.said
+    assert onwards.buttons["It will"] == {**WHOLE, "without": ("causal_mask",), "expected": "learns"}
     write_rows(run, rows)
     said, onwards = ending.ending(run, Knobs())
-    assert "99 % of 10 new examples right" in said and "at step 20" in said
-    assert onwards.knobs == {"without": ("positions",)}
+    assert "99 % of 10 new examples right, over 95 % for the first time at step 20" in said
+    assert onwards.buttons["It won't"] == {**WHOLE, "without": ("positions",), "expected": "fails"}
+    assert ending.ending(run, Knobs(heads=1, expected="fails"))[0].endswith("is enough for it. You expected otherwise.")
+
+
+def test_five_experiments_follow_a_success_each_once_and_then_another_task(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    run = run_folder.get_run(tiny_runs.create())
+    row = {"split": "validation", "step": 1, "loss": 1.0, "perplexity": 1.0, "exact_match": 1.0, "elapsed_s": 1.0}
+    write_rows(run, [row])
+    knobs, seen = Knobs(), []
+    while (onwards := ending.ending(run, knobs)[1]).said:
+        knobs = knobs.changed(**onwards.buttons["It will"])
+        seen.append((knobs.model, knobs.heads, knobs.without))
+        knobs.plan.configs()
+    assert seen == [
+        ("transformer", 4, ("positions",)),
+        ("transformer", 4, ("causal_mask",)),
+        ("transformer", 1, ()),
+        ("transformer", 1, ("scale_scores",)),
+        ("rnn", 4, ()),
+    ]
+    one_head = Knobs(heads=1).plan.configs()[0]
+    assert one_head.d_model // one_head.n_heads == 64, "as the fourth says"
+    assert onwards.buttons == {"Now learn to sort": {**WHOLE, "task": "sort"}}
+    assert trial_of(Knobs(layers=3)) is None and ending.ending(run, Knobs(heads=2))[1].buttons == {
+        "Put everything back": WHOLE
+    }
+
+
+@pytest.mark.parametrize(
+    ("task", "written", "said"),
+    [
+        ("reverse", "c b a </s>", "Your own input comes out right."),
+        ("copy", "c b a </s>", "with the right letters in the wrong order"),
+        ("sort", "a b c </s>", "Your own input comes out right."),
+        ("reverse", "c c c c c c", "Of your 3 letters 1 come out, 1 of them in their place."),
+        ("reverse", "</s>", "Of your 3 letters 0 come out, 0 of them in their place."),
+    ],
+)
+def test_what_a_failure_made_of_ones_own_letters_is_told(task, written, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    run = run_folder.get_run(tiny_runs.create())
+    row = {"split": "validation", "step": 1, "loss": 1.0, "perplexity": 1.0, "exact_match": 0.0, "elapsed_s": 1.0}
+    write_rows(run, [row])
+    output = output_with(np.ones((1, 1, len(written.split()), 4)) / 4, written.split())
+    assert said in ending.ending(run, Knobs(task=task, without=("positions",)), output)[0]
+
+
+def output_with(weights, tokens, source=("a", "b", "c", "</s>")):
+    n_layers, _, n_rows, n_columns = weights.shape
+    return LiveOutput(
+        step=1,
+        text=" ".join(source[:-1]),
+        source=tuple(source),
+        tokens=tuple(tokens),
+        probabilities=np.ones(len(tokens)),
+        ended=tokens[-1] == "</s>",
+        weights=weights,
+        mask=np.ones((n_layers, n_rows, n_columns), bool),
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "guess", "said"),
+    [
+        (np.eye(4)[[2, 1, 0, 3]], "anti_diagonal", "the one t from the end, with 100 % of its weight, as you guessed."),
+        (np.eye(4), "anti_diagonal", "looks at letter t, with 100 % of its weight. You guessed “backwards”."),
+        (np.eye(4)[[1, 2, 0, 3]], "", "one letter at a time, with 100 % of its weight; the letters decide which."),
+        (np.full((4, 4), 0.25), "even", "No head has settled on letters: the clearest looks at one with 25 %"),
+    ],
+)
+def test_what_became_of_the_attention_is_told_beside_the_guess(weights, guess, said):
+    """End marks on both sides are left out: they make no order."""
+    assert said in guess_module.said_of(output_with(weights[None, None], ["c", "b", "a", "</s>"]), guess)
+
+
+def test_the_question_is_asked_before_play_where_its_pictures_fit(started):
+    at = open_page("playground")
+    assert "A guess first" in texts(at) and pictures(at)["chosen"] == ""
+    assert [picture["label"] for picture in pictures(at)["pictures"]] == list(guess_module.SHAPES.values())
+    at = open_page("playground", guess="even")
+    assert pictures(at)["chosen"] == "even" and "Now press Play." in texts(at)
+    at = checked(at.button(key="playground-play").click().run())
+    assert "A guess first" not in texts(at)
+    assert [picture["label"] for picture in pictures(at)["pictures"]] == ["your guess"]
+    at = checked(at.selectbox(key="playground-heads").set_value(2).run())
+    assert "guess" not in at.query_params and pictures(at) is None, "of another experiment nothing was guessed"
+    for other in ({"task": "dates"}, {"model": "rnn"}):
+        assert "A guess first" not in texts(open_page("playground", **other))
+
+
+def pictures(at):
+    """The data of the row of small matrices, if there is one."""
+    found = (json.loads(element.proto.json) for element in at.get("bidi_component"))
+    return next((data for data in found if "pictures" in data), None)
+
+
+def test_slow_motion_is_taken_over_by_the_run_at_work_and_by_the_next(started, monkeypatch):
+    paces = []
+    monkeypatch.setattr(run_folder, "start", lambda run_id, pace=None: started.append(run_id) or paces.append(pace))
+    monkeypatch.setattr(run_folder, "hold_to", lambda run_id, pace: paces.append((run_id, pace)))
+    at = checked(open_page("playground", slow="on").button(key="playground-play").click().run())
+    assert paces == [SLOW]
+    at = checked(at.toggle(key="playground-slow").set_value(False).run())
+    assert paces == [SLOW] and "slow" not in at.query_params, "it waits: there is nothing to slow down"
+    now = Status(state="running", phase="training", pid=os.getpid(), heartbeat=time.time())
+    write_status(folder_of(started[0]), now)
+    at = checked(at.toggle(key="playground-slow").set_value(True).run())
+    assert paces == [SLOW, (started[0], SLOW)] and at.query_params["run"] == started[0]
+    checked(at.toggle(key="playground-slow").set_value(False).run())
+    assert paces[-1] == (started[0], None) and len(started) == 1
+
+
+def test_an_rnn_has_neither_knobs_nor_switches_of_a_transformer(started):
+    at = open_page("playground", model="rnn", layers="3", without="residual")
+    boxes = {name: at.selectbox(key=f"playground-{name}") for name in ("layers", "heads", "positions")}
+    assert all(box.disabled and box.value is None for box in boxes.values())
+    assert all(toggle.disabled for toggle in parts(at))
+    checked(at.button(key="playground-play").click().run())
+    model = settings_of(started[-1]).model
+    assert (model.family, model.attention, model.n_encoder_layers) == ("rnn", "none", 1)
 
 
 def write_rows(run, rows):
@@ -134,16 +269,8 @@ def test_the_clearest_head_is_the_one_with_the_largest_weights():
 
 
 def test_the_picture_changes_to_another_head_only_where_that_is_clearly_clearer():
-    output = LiveOutput(
-        step=1,
-        text="a",
-        source=("a", "</s>"),
-        tokens=("a",),
-        probabilities=np.ones(1),
-        ended=True,
-        weights=np.array([[[[0.7, 0.3]], [[0.72, 0.28]]], [[[0.5, 0.5]], [[0.6, 0.4]]]]),
-        mask=np.ones((2, 1, 2), bool),
-    )
+    weights = np.array([[[[0.7, 0.3]], [[0.72, 0.28]]], [[[0.5, 0.5]], [[0.6, 0.4]]]])
+    output = output_with(weights, ("a",), source=("a", "</s>"))
     assert clearest_head(output)[:2] == (0, 1)
     assert clearest_head(output, Clearest(0, 0, 0.9))[:2] == (0, 0)
     assert clearest_head(output, Clearest(1, 1, 0.9))[:2] == (0, 1)

@@ -8,7 +8,7 @@ from page_exports import proved, verdicts
 from page_models import checked, open_page, texts
 
 from pages.tokenizers.choices import TEXT
-from transformer.data.corpora import load_corpus, tokenizer_texts
+from transformer.data.corpora import PRONOUNS, load_corpus, tokenizer_texts
 from transformer.lab import load
 from transformer.text.tokenizer import train_nearest
 from transformer.views.tokens.vocabulary import VocabularySizes
@@ -70,6 +70,24 @@ def test_a_file_of_ones_own_is_learned_and_its_words_are_whole():
     assert open_page("tokenizers", corpus=at.query_params["corpus"]).selectbox[0].options[-1] == "zebras.tsv"
     at = checked(at.file_uploader[0].set_value(("broken.tsv", b"no tab", "text/plain")).run())
     assert "no row with two columns" in texts(at) and "BPE: 3 tokens" in chips(at)
+
+
+def test_the_columns_of_a_file_are_chosen_and_travel_in_the_link():
+    """Nothing says which two of three languages are meant; the tokens come from the two that are chosen."""
+    rows = [(f"the zebra {i} runs here", f"le zèbre {i} court ici", f"das Zebra {i} läuft hier") for i in range(150)]
+    at = open_page("tokenizers", text="das Zebra läuft", size="400")
+    file = ("three.tsv", "\n".join(map("\t".join, rows)).encode(), "text/plain")
+    at = checked(at.file_uploader[0].set_value(file).run())
+    assert texts(at).count("nothing says which two to learn from") == 1 and not chips(at)
+    at = checked(at.selectbox(key="tokenizers-columns-source").set_value(0).run())
+    at = checked(at.selectbox(key="tokenizers-columns-target").set_value(1).run())
+    french = chips(at)
+    at = checked(at.selectbox(key="tokenizers-columns-target").set_value(2).run())
+    assert at.query_params["columns"] == "1,3" and "BPE: 3 tokens" in chips(at) != french
+    assert chips(open_page("tokenizers", **at.query_params)) == chips(at)
+    at = checked(at.selectbox(key="tokenizers-corpus").set_value(PRONOUNS).run())
+    assert "columns" not in at.query_params and not any("columns" in (box.key or "") for box in at.selectbox)
+    assert "“1,1”, which is not two columns of a file" in texts(open_page("tokenizers", columns="1,1"))
 
 
 def test_the_figure_of_sizes_is_that_of_the_corpus_and_its_checks_hold(monkeypatch):

@@ -47,7 +47,7 @@ ROWS = [(f"the word{i} is here", f"le mot{i} est ici", f"das wort{i} hier") for 
 
 
 def columns(at, side):
-    return at.selectbox(key=f"train-{side}-column")
+    return at.selectbox(key=f"train-columns-{side}")
 
 
 def swap(at):

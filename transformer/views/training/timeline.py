@@ -42,6 +42,8 @@ class DecodedSnapshot:
     text: str
     forced: tuple[int, ...]
     """The ids that it was made to write; empty where it chose them itself."""
+    source: tuple[str, ...]
+    """The sentence, its end mark included."""
     tokens: tuple[str, ...]
     """The output, its end mark included."""
     ids: tuple[int, ...]
@@ -70,6 +72,7 @@ def decode_snapshot(
         step=lab.checkpoint.step,
         text=text,
         forced=tuple(forced),
+        source=seen.source_tokens,
         tokens=seen.target_tokens,
         ids=seen.target_ids,
         translation=seen.translation,

@@ -1,0 +1,95 @@
+"""The question before Play: which picture will the attention turn into? And what it became, beside the guess."""
+
+import numpy as np
+import streamlit as st
+
+from pages.playground.choices import OF_LETTERS, PAGE, Knobs
+from pages.playground.clearest import clearest_head
+from pages.shared.components.small_matrices import SmallMatrix, small_matrices
+from transformer.analysis.attention.shapes import MeasuredShape, Shape, measured_shape
+from transformer.runs.live.watched import LiveOutput
+
+_N = 6
+SHAPES: dict[Shape, str] = {
+    "diagonal": "in the same order",
+    "anti_diagonal": "backwards",
+    "scattered": "here and there",
+    "even": "everywhere alike",
+}
+"""What each picture says of the order in which letters are read."""
+_WEIGHTS = {
+    "diagonal": np.eye(_N),
+    "anti_diagonal": np.eye(_N)[::-1],
+    "scattered": np.eye(_N)[[2, 5, 0, 4, 1, 3]],
+    "even": np.full((_N, _N), 1 / _N),
+}
+_PICTURES = tuple(SmallMatrix(name, label, _WEIGHTS[name]) for name, label in SHAPES.items())
+
+
+def is_asked(knobs: Knobs) -> bool:
+    """Tells whether the question fits the task and the model."""
+    return knobs.task in OF_LETTERS and knobs.model == "transformer"
+
+
+def ask() -> None:
+    """Renders the question with its four pictures."""
+    st.markdown("**A guess first: where will it look for each letter that it writes?**")
+    small_matrices(
+        _PICTURES,
+        label="Where will it look?",
+        kind="cross",
+        chosen=PAGE.now.guess,
+        take=PAGE.take("guess"),
+        key="playground-guess",
+    )
+    guessed = PAGE.now.guess
+    st.caption(
+        "Each row is a letter that it writes, each column one that it reads. "
+        + ("Now press Play." if guessed else "Or just press Play.")
+    )
+
+
+def letters(output: LiveOutput) -> SmallMatrix | None:
+    """Returns the weights of the clearest head between letters, without end marks; None for fewer than two letters."""
+    found = clearest_head(output)
+    n = len(output.source) - 1
+    weights = output.weights[found.layer, found.head, : min(len(output.tokens) - output.ended, n), :n]
+    return SmallMatrix("became", "what it became", weights) if min(weights.shape) > 1 else None
+
+
+def found_shape(output: LiveOutput) -> MeasuredShape | None:
+    """Returns the shape of the clearest head between letters; None for fewer than two letters."""
+    drawn = letters(output)
+    return None if drawn is None else measured_shape(drawn.weights)
+
+
+def beside(output: LiveOutput | None) -> None:
+    """Renders the picture that was guessed, and beside it what the attention became, once there is an output."""
+    guessed = next((picture for picture in _PICTURES if picture.name == PAGE.now.guess), None)
+    became = None if output is None else letters(output)
+    pictures = [] if guessed is None else [SmallMatrix("guess", "your guess", guessed.weights)]
+    if became is not None:
+        pictures.append(became)
+    if guessed is not None:
+        small_matrices(pictures, label="Your guess and what it became", kind="cross", key="playground-guessed")
+
+
+def said_of(output: LiveOutput, guess: str) -> str:
+    """Returns where the clearest head looks, in a sentence with its measured weight, and whether that was guessed; ""
+    for fewer than two letters."""
+    found = found_shape(output)
+    if found is None:
+        return ""
+    share = f"{100 * found.share:.0f} % of its weight"
+    match found.shape:
+        case "diagonal":
+            said = f"To write letter t its clearest head looks at letter t, with {share}"
+        case "anti_diagonal":
+            said = f"To write letter t its clearest head looks at the one t from the end, with {share}"
+        case "scattered":
+            said = f"Its clearest head looks at one letter at a time, with {share}; the letters decide which"
+        case "even":
+            said = f"No head has settled on letters: the clearest looks at one with {share}"
+    if not guess:
+        return f"{said}."
+    return f"{said}, as you guessed." if guess == found.shape else f"{said}. You guessed “{SHAPES[guess]}”."
