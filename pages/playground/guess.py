@@ -50,7 +50,10 @@ def ask() -> None:
 
 
 def letters(output: LiveOutput) -> SmallMatrix | None:
-    """Returns the weights of the clearest head between letters, without end marks; None for fewer than two letters."""
+    """Returns the weights of the clearest head between letters, without end marks; None for fewer than two letters, and
+    where a link names the run of a model without attention."""
+    if not output.weights.size:
+        return None
     found = clearest_head(output)
     n = len(output.source) - 1
     weights = output.weights[found.layer, found.head, : min(len(output.tokens) - output.ended, n), :n]

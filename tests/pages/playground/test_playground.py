@@ -218,6 +218,15 @@ def test_the_question_is_asked_before_play_where_its_pictures_fit(started):
         assert "A guess first" not in texts(open_page("playground", **other))
 
 
+def test_a_link_may_name_the_run_of_another_model(started):
+    model, train, corpus = Knobs(model="rnn").plan.configs()
+    run_id = run_folder.create_run(replace(model, d_model=16), replace(train, max_steps=1), corpus)
+    train_run(run_id)
+    at = open_page("playground", run=run_id, guess="even")
+    assert at.selectbox(key="playground-model").value == "transformer" and "no attention to draw" in texts(at)
+    assert [picture["label"] for picture in pictures(at)["pictures"]] == ["your guess"]
+
+
 def pictures(at):
     """The data of the row of small matrices, if there is one."""
     found = (json.loads(element.proto.json) for element in at.get("bidi_component"))
