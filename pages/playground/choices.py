@@ -75,7 +75,7 @@ class Knobs(UrlState):
     guess: Shape | Literal[""] = param("", words("", *get_args(Shape)), resets=_OF_RUN)
     """The picture that the visitor thinks the attention will turn into; empty without a guess."""
     expected: Expected | Literal[""] = param("", words("", *get_args(Expected)), resets=_OF_RUN)
-    """What the visitor thinks will become of the run; empty where it was not asked."""
+    """The end that the visitor expects of the run; empty where it was not asked."""
     run: str = param("", Form(_read_run), nonsense="The link asks for the run “{text}”, which {expected}.")
 
     @property

@@ -9,7 +9,7 @@ from pages.shared.components.frontend import Live
 from pages.shared.components.head_matrix import described_matrix, draw_matrix
 from pages.shared.exhibit import exhibit
 from transformer.figures.labels import SPECIAL_TOKENS
-from transformer.model.kinds import AttentionKind
+from transformer.runs.live.outputs import cross_attention
 from transformer.runs.live.watched import LiveOutput
 from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.attention.matrix_data import MatrixData, Side
@@ -49,8 +49,7 @@ def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Cleares
 
 def output_of(snapshot: DecodedSnapshot) -> LiveOutput:
     """Returns a decoded snapshot's output with its cross-attention."""
-    seen = snapshot.attention.get(AttentionKind.CROSS)
-    n_queries, n_keys = len(snapshot.tokens), len(snapshot.source)
+    weights, mask = cross_attention(snapshot.attention, len(snapshot.tokens), len(snapshot.source))
     return LiveOutput(
         step=snapshot.step,
         text=snapshot.text,
@@ -58,8 +57,8 @@ def output_of(snapshot: DecodedSnapshot) -> LiveOutput:
         tokens=snapshot.tokens,
         probabilities=snapshot.probabilities,
         ended=snapshot.ended,
-        weights=np.zeros((0, 0, n_queries, n_keys), dtype=np.float32) if seen is None else seen.weights,
-        mask=np.zeros((0, n_queries, n_keys), dtype=bool) if seen is None else seen.mask,
+        weights=weights,
+        mask=mask,
     )
 
 

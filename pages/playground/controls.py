@@ -24,7 +24,7 @@ def render_controls(run: Run | None) -> None:
             is_rnn = PAGE.now.model == "rnn"
             key = f"playground-part-{part}"
             fields.toggle(label, present, partial(_switch, part), key=key, width="content", disabled=is_rnn)
-        said = f"{SLOW:g} steps a second, slow enough to follow; it may be changed at any time"
+        said = f"{SLOW:g} steps a second, slow enough to follow; you can switch it at any time"
         fields.toggle("Slow motion", PAGE.now.slow, slow_down, key="playground-slow", width="content", help=said)
 
 

@@ -88,11 +88,8 @@ def _own(task: Task, output: LiveOutput) -> str:
     if sorted(written) == sorted(given):
         return "Your own input comes out with the right letters in the wrong order."
     kept = sum(min(written.count(letter), given.count(letter)) for letter in set(given))
-    return f"Of your {len(given)} letters {kept} come out, {_in_place(written, right)} of them in their place."
-
-
-def _in_place(written: Sequence[str], right: Sequence[str]) -> int:
-    return sum(one == other for one, other in zip(written, right, strict=False))
+    placed = sum(one == other for one, other in zip(written, right, strict=False))
+    return f"It writes {kept} of your {len(given)} letters, {placed} of them in the right place."
 
 
 def _letters(tokens: Sequence[str]) -> list[str]:
@@ -102,7 +99,7 @@ def _letters(tokens: Sequence[str]) -> list[str]:
 def _expectation(expected: Expected | None, exact: float) -> str:
     if not expected:
         return ""
-    return " You expected that." if (expected == "learns") == (exact >= LEARNED) else " You expected otherwise."
+    return " As you expected." if (expected == "learns") == (exact >= LEARNED) else " You expected the opposite."
 
 
 def _names(knobs: Knobs) -> str:

@@ -1,4 +1,4 @@
-"""What the browser follows of the Playground's run while it learns: its state, its output, one head, its curves."""
+"""The parts of the Playground that follow its run while it learns: its state, its output, one head, its curves."""
 
 from dataclasses import replace
 from typing import Any

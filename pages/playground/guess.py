@@ -6,7 +6,7 @@ import streamlit as st
 from pages.playground.choices import OF_LETTERS, PAGE, Knobs
 from pages.playground.clearest import clearest_head
 from pages.shared.components.small_matrices import SmallMatrix, small_matrices
-from transformer.analysis.attention.shapes import MeasuredShape, Shape, measured_shape
+from transformer.analysis.attention.shapes import Shape, measured_shape
 from transformer.runs.live.watched import LiveOutput
 
 _N = 6
@@ -16,7 +16,7 @@ SHAPES: dict[Shape, str] = {
     "scattered": "here and there",
     "even": "everywhere alike",
 }
-"""What each picture says of the order in which letters are read."""
+"""The order of reading that each picture shows."""
 _WEIGHTS = {
     "diagonal": np.eye(_N),
     "anti_diagonal": np.eye(_N)[::-1],
@@ -60,39 +60,34 @@ def letters(output: LiveOutput) -> SmallMatrix | None:
     return SmallMatrix("became", "what it became", weights) if min(weights.shape) > 1 else None
 
 
-def found_shape(output: LiveOutput) -> MeasuredShape | None:
-    """Returns the shape of the clearest head between letters; None for fewer than two letters."""
-    drawn = letters(output)
-    return None if drawn is None else measured_shape(drawn.weights)
-
-
 def beside(output: LiveOutput | None) -> None:
-    """Renders the picture that was guessed, and beside it what the attention became, once there is an output."""
+    """Renders the picture that was guessed, and beside it what the attention became, once there is an output; nothing
+    without a guess."""
     guessed = next((picture for picture in _PICTURES if picture.name == PAGE.now.guess), None)
+    if guessed is None:
+        return
     became = None if output is None else letters(output)
-    pictures = [] if guessed is None else [SmallMatrix("guess", "your guess", guessed.weights)]
-    if became is not None:
-        pictures.append(became)
-    if guessed is not None:
-        small_matrices(pictures, label="Your guess and what it became", kind="cross", key="playground-guessed")
+    pictures = [SmallMatrix("guess", "your guess", guessed.weights), *([] if became is None else [became])]
+    small_matrices(pictures, label="Your guess and what it became", kind="cross", key="playground-guessed")
 
 
 def said_of(output: LiveOutput, guess: str) -> str:
     """Returns where the clearest head looks, in a sentence with its measured weight, and whether that was guessed; ""
-    for fewer than two letters."""
-    found = found_shape(output)
+    where `letters` has no picture."""
+    drawn = letters(output)
+    found = None if drawn is None else measured_shape(drawn.weights)
     if found is None:
         return ""
     share = f"{100 * found.share:.0f} % of its weight"
     match found.shape:
         case "diagonal":
-            said = f"To write letter t its clearest head looks at letter t, with {share}"
+            said = f"To write letter t, its clearest head puts {share} on letter t"
         case "anti_diagonal":
-            said = f"To write letter t its clearest head looks at the one t from the end, with {share}"
+            said = f"To write letter t, its clearest head puts {share} on letter t counted from the end"
         case "scattered":
-            said = f"Its clearest head looks at one letter at a time, with {share}; the letters decide which"
+            said = f"Its clearest head puts {share} on one letter at a time; which one depends on the letters"
         case "even":
-            said = f"No head has settled on letters: the clearest looks at one with {share}"
+            said = f"No head has settled on a letter: even the clearest puts only {share} on one"
     if not guess:
         return f"{said}."
     return f"{said}, as you guessed." if guess == found.shape else f"{said}. You guessed “{SHAPES[guess]}”."

@@ -18,7 +18,7 @@ class Trial:
     why: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     enough: str = ""
-    """What is said where it learns the task all the same."""
+    """The sentence for a run that learns the task all the same."""
 
     @property
     def knobs(self) -> dict[str, Any]:
@@ -42,22 +42,22 @@ TRIALS = (
         {"without": ("causal_mask",)},
     ),
     Trial(
-        "Give it back, and take one head instead of four",
+        "Give it back, and use one head instead of four",
         "One head makes one picture of where to look, where four make four.",
         {"heads": 1},
         "One head in each layer is enough for it.",
     ),
     Trial(
-        "That head has d_k = 64. Take its scaling by √d_k away",
+        "That head has d_k = 64. Take away its scaling by √d_k",
         "Without the division by √d_k scores are larger, and the softmax closer to all or nothing.",
         {"heads": 1, "without": ("scale_scores",)},
         "It did without scaling, even at d_k = 64.",
     ),
     Trial(
-        "Take an RNN without attention instead",
-        "An RNN without attention has one vector of the input, which must hold every letter and its place.",
+        "Use an RNN without attention instead",
+        "An RNN without attention has one vector of the input, which must hold every symbol and its place.",
         {"model": "rnn"},
-        "Its one vector has room for all letters of inputs so short.",
+        "Its one vector has room for inputs as short as these.",
     ),
 )
 

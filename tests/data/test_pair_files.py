@@ -5,6 +5,7 @@ import io
 import json
 import unicodedata
 import zipfile
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -241,6 +242,14 @@ def test_marks_within_marks_are_doubled_or_have_a_backslash(mark, escape):
     file = pairs_of("a.csv", lines(f"{cell(pair.source)},{cell(pair.target)}" for pair in wanted))
     pairs, report = file.clean()
     assert pairs == wanted and str(report) == "columns 1 and 2 of 2; 150 of 150 pairs kept"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", [",'a" * 200_000, "\t" * 400_000 + "'", ", " * 200_000, "' " * 400_000])
+def test_marks_that_open_and_never_close_are_read_to_the_end(text):
+    """Each may be followed by a million characters, which cannot be looked through for each."""
+    with suppress(CorpusError):
+        assert pairs_of("a.csv", lines([text, "a,b"])).clean()[0] in ([], [Pair("a", "b")])
 
 
 def test_an_apostrophe_at_the_start_of_a_sentence_is_its_own():

@@ -36,8 +36,8 @@ _MOST_BEFORE = 5
 """Lines that may stand before the header line."""
 _NEARLY_ALL = 0.9
 """The share of lines that say what all are: in quotation marks, which then are no part of the text; objects of JSON."""
-_IN_SINGLE_MARKS = re.compile(r"(?:^|[\t|;,])\s*'(?=.*?'\s*(?:[\t|;,]|$))")
-"""The beginning of a cell between single quotation marks."""
+_SINGLE_MARKS = re.compile(r"(?:^|[\t|;,]) *'"), re.compile(r"' *(?:[\t|;,]|$)")
+"""The beginning and the end of a cell between single quotation marks."""
 _JSON_LIST = re.compile(r"\ufeff?\s*\[\s*\{")
 _PIPES = " ||| "
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -141,8 +141,9 @@ def _plain_table(text: Text) -> Table:
     if max(pipes, tabs) <= len(lines) / 2:
         if sum(bool(_object(line)) for _, line in lines) > _NEARLY_ALL * len(lines):
             return _json_table(text)
-        separator = _separator(text, _quotation_mark(text))
-        counts = Counter(len(row.cells) for row in islice(_csv_rows(text.text, separator), SAMPLE))
+        mark = _quotation_mark(text)
+        separator = _separator(text, mark)
+        counts = Counter(len(row.cells) for row in islice(_csv_rows(text.text, separator, mark), SAMPLE))
         if any(n > 1 and count > _NEARLY_ALL * counts.total() for n, count in counts.items()):
             return _csv_table(text)
     return _tab_table(text, lines, pipes, tabs)
@@ -198,7 +199,7 @@ def _csv_table(text: Text) -> Table:
 def _quotation_mark(text: Text) -> str:
     """Returns the mark around cells: a single one where two cells or more stand in these on nearly every line."""
     lines = [line for _, line in islice(_lines(text.text), SAMPLE // 4)]
-    single = sum(len(_IN_SINGLE_MARKS.findall(line)) > 1 for line in lines)
+    single = sum(all(len(end.findall(line)) > 1 for end in _SINGLE_MARKS) for line in lines)
     return "'" if single > _NEARLY_ALL * len(lines) else '"'
 
 
@@ -213,7 +214,7 @@ def _separator(text: Text, mark: str) -> str:
         return bool(rows) and known_names(rows[0]) > 1, round(alike, 1)
 
     best = max(map(evidence, _SEPARATORS))
-    return "," if best == (False, 0.0) else next(mark for mark in _SEPARATORS if evidence(mark) == best)
+    return "," if best == (False, 0.0) else next(one for one in _SEPARATORS if evidence(one) == best)
 
 
 def _csv_rows(text: str, separator: str, mark: str = '"') -> Iterator[Row]:

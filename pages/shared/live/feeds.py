@@ -1,4 +1,4 @@
-"""What the watchers of a run are told: looked at and drawn once for all of them, then sent to each.
+"""News of a run for its watchers: looked at and drawn once for all of them, then sent to each.
 
 A feed lives while somebody follows its run. It looks at the files of the run, asks the trainer for the sentences that
 are watched, and draws a part anew when what it depends on has changed, no more often than its cost allows.

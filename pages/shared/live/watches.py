@@ -17,7 +17,7 @@ from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
 
 FOLDER = "live"
-"""What the addresses of streams begin with, after the server's base path."""
+"""The first part of the addresses of streams, after the server's base path."""
 MAX_WATCHES = 10_000
 Source = Literal["output", "metrics", "status"]
 

@@ -100,6 +100,7 @@ def test_every_part_can_be_taken_away_and_every_task_be_planned():
         ({"without": "brain"}, "“brain”"),
         ({"run": "../secret"}, "cannot be a run's name"),
         ({"seed": "-5"}, "“-5”"),
+        ({"slow": "perhaps"}, "slow “perhaps”, which must be on; it is left out."),
     ],
 )
 def test_nonsense_in_a_link_is_said(started, parameters, said):
@@ -121,14 +122,16 @@ def test_the_end_is_told_by_the_runs_own_numbers(tmp_path, monkeypatch):
     write_rows(run, rows[:1])
     said, onwards = ending.ending(run, Knobs(without=("positions",), expected="fails"))
     assert "did not learn" in said and "2 % of 10 new examples" in said and "2.5 nats" in said
-    assert "not their order" in said and said.endswith("You expected that.")
+    assert "not their order" in said and said.endswith("As you expected.")
     assert "causal mask away: will it still learn?" in onwards.said
     assert onwards.buttons["It will"] == {**WHOLE, "without": ("causal_mask",), "expected": "learns"}
     write_rows(run, rows)
     said, onwards = ending.ending(run, Knobs())
     assert "99 % of 10 new examples right, over 95 % for the first time at step 20" in said
     assert onwards.buttons["It won't"] == {**WHOLE, "without": ("positions",), "expected": "fails"}
-    assert ending.ending(run, Knobs(heads=1, expected="fails"))[0].endswith("is enough for it. You expected otherwise.")
+    assert ending.ending(run, Knobs(heads=1, expected="fails"))[0].endswith(
+        "is enough for it. You expected the opposite."
+    )
 
 
 def test_five_experiments_follow_a_success_each_once_and_then_another_task(tmp_path, monkeypatch):
@@ -162,8 +165,8 @@ def test_five_experiments_follow_a_success_each_once_and_then_another_task(tmp_p
         ("reverse", "c b a </s>", "Your own input comes out right."),
         ("copy", "c b a </s>", "with the right letters in the wrong order"),
         ("sort", "a b c </s>", "Your own input comes out right."),
-        ("reverse", "c c c c c c", "Of your 3 letters 1 come out, 1 of them in their place."),
-        ("reverse", "</s>", "Of your 3 letters 0 come out, 0 of them in their place."),
+        ("reverse", "c c c c c c", "It writes 1 of your 3 letters, 1 of them in the right place."),
+        ("reverse", "</s>", "It writes 0 of your 3 letters, 0 of them in the right place."),
     ],
 )
 def test_what_a_failure_made_of_ones_own_letters_is_told(task, written, said, tmp_path, monkeypatch):
@@ -192,10 +195,18 @@ def output_with(weights, tokens, source=("a", "b", "c", "</s>")):
 @pytest.mark.parametrize(
     ("weights", "guess", "said"),
     [
-        (np.eye(4)[[2, 1, 0, 3]], "anti_diagonal", "the one t from the end, with 100 % of its weight, as you guessed."),
-        (np.eye(4), "anti_diagonal", "looks at letter t, with 100 % of its weight. You guessed “backwards”."),
-        (np.eye(4)[[1, 2, 0, 3]], "", "one letter at a time, with 100 % of its weight; the letters decide which."),
-        (np.full((4, 4), 0.25), "even", "No head has settled on letters: the clearest looks at one with 25 %"),
+        (
+            np.eye(4)[[2, 1, 0, 3]],
+            "anti_diagonal",
+            "on letter t counted from the end, as you guessed.",
+        ),
+        (np.eye(4), "anti_diagonal", "puts 100 % of its weight on letter t. You guessed “backwards”."),
+        (
+            np.eye(4)[[1, 2, 0, 3]],
+            "",
+            "puts 100 % of its weight on one letter at a time; which one",
+        ),
+        (np.full((4, 4), 0.25), "even", "even the clearest puts only 25 % of its weight on one, as you guessed."),
     ],
 )
 def test_what_became_of_the_attention_is_told_beside_the_guess(weights, guess, said):

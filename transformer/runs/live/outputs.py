@@ -1,15 +1,16 @@
 """The trainer's side of watching: decodes what is watched with the weights of now, some times a second."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from transformer.decoding.greedy import greedy
-from transformer.inspection.inspection import Inspection, is_attention, most_steps, read_steps
+from transformer.inspection.inspection import Attention, Inspection, is_attention, most_steps, read_steps
 from transformer.model.kinds import AttentionKind
 from transformer.model.seq2seq import Seq2Seq
 from transformer.runs.live.watched import LiveOutput, wanted, write_outputs
@@ -78,9 +79,16 @@ def live_output(model: Seq2Seq, tokenizer: Tokenizer, text: str, step: int) -> L
     return _output_of(seen, text, step)
 
 
+def cross_attention(seen: Mapping[AttentionKind, Attention], n_queries: int, n_keys: int) -> tuple[ndarray, ndarray]:
+    """Returns the weights and the mask of a pass's cross-attention; those of no layer where the model has none."""
+    cross = seen.get(AttentionKind.CROSS)
+    if cross is None:
+        return np.zeros((0, 0, n_queries, n_keys), dtype=np.float32), np.zeros((0, n_queries, n_keys), dtype=bool)
+    return cross.weights, cross.mask
+
+
 def _output_of(seen: Inspection, text: str, step: int) -> LiveOutput:
-    n_queries, n_keys = len(seen.target_tokens), len(seen.source_tokens)
-    cross = seen.attentions.get(AttentionKind.CROSS)
+    weights, mask = cross_attention(seen.attentions, len(seen.target_tokens), len(seen.source_tokens))
     return LiveOutput(
         step=step,
         text=text,
@@ -88,6 +96,6 @@ def _output_of(seen: Inspection, text: str, step: int) -> LiveOutput:
         tokens=seen.target_tokens,
         probabilities=seen.probabilities,
         ended=seen.ended,
-        weights=np.zeros((0, 0, n_queries, n_keys), dtype=np.float32) if cross is None else cross.weights,
-        mask=np.zeros((0, n_queries, n_keys), dtype=bool) if cross is None else cross.mask,
+        weights=weights,
+        mask=mask,
     )
