@@ -150,9 +150,9 @@ def own_models(untrained_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def heads_awaited(untrained_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same, and work of the Heads page is awaited, as an AppTest looks once."""
-    monkeypatch.setattr("pages.heads.work.FIRST_WAIT_S", 60.0)
+def work_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets pages wait for the work beside them however long it takes: an AppTest looks once."""
+    monkeypatch.setattr("pages.shared.waiting.FIRST_WAIT_S", 60.0)
 
 
 @pytest.fixture(scope="session")

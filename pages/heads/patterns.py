@@ -90,7 +90,7 @@ def first_and_all(context: PageContext, sample: PairSample | None) -> Surveyed |
     at_once = survey_of(context, first, purpose="first") if many else None
     if many and at_once is None:
         return None
-    return survey_of(context, sample, wait_s=0.0 if many else None) or at_once
+    return survey_of(context, sample, wait=not many) or at_once
 
 
 def _time_of_file(lab: Lab, sample: PairSample) -> int:
@@ -104,7 +104,7 @@ def _published(lab: Lab, sample: PairSample) -> Survey | None:
 
 
 def survey_of(
-    context: PageContext, sample: PairSample, *, purpose: str = "survey", wait_s: float | None = None
+    context: PageContext, sample: PairSample, *, purpose: str = "survey", wait: bool = True
 ) -> Surveyed | None:
     """Returns all heads of the model measured on these pairs, by its publisher if that was done; None, with a progress
     bar, while it is computed."""
@@ -117,7 +117,7 @@ def survey_of(
 
     key = ("survey", lab_key(lab), sample.digest)
     doing = f"Looking at every head on {sample.description}"
-    found = result_of(purpose, key, compute, doing, wait_s=wait_s, brief=purpose == "first")
+    found = result_of(purpose, key, compute, doing, wait=wait, brief=purpose == "first")
     return None if found is None else Surveyed(lab, sample, found)
 
 

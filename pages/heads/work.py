@@ -13,12 +13,10 @@ import streamlit as st
 from pages.shared.background import Background, Watcher, Work
 from pages.shared.context import say, sentence
 from pages.shared.guard import guarded_fragment
-from pages.shared.waiting import connection
+from pages.shared.waiting import connection, wait_a_moment
 from pages.shared.wording import duration
 from transformer.analysis.heads.addresses import Tell
 
-FIRST_WAIT_S = 1.0
-"""The time that a page waits before it shows progress: most computations are done by then."""
 EVERY_S = 0.5
 _SESSION = "heads-work"
 
@@ -45,22 +43,22 @@ def result_of(
     compute: Callable[[Tell], Found],
     doing: str,
     *,
-    wait_s: float | None = None,
+    wait: bool = True,
     brief: bool = False,
 ) -> Found | None:
     """Returns what `compute` finds, or None while it runs or was stopped or failed, which is then said here.
 
     `key` holds all that the result depends on. A session that asks for another one for the same purpose leaves the one
-    before. Work that is `brief` does not wait for long work.
+    before. Work that is `brief` does not wait for long work. Unless told not to `wait`, the page waits a moment for it.
     """
     watcher = _watcher()
     if key in watcher.stopped:
         _render_stopped(watcher, key, doing)
         return None
     work = works(brief=brief).submit_instead(purpose, key, compute, watcher)
-    if not work.over.is_set():
+    if wait and not work.over.is_set():
         with st.spinner(doing):
-            work.over.wait(FIRST_WAIT_S if wait_s is None else wait_s)
+            wait_a_moment(work)
     if not work.over.is_set():
         guarded_fragment("The progress", _render_progress, every=EVERY_S)(work, watcher, key, doing)
         return None

@@ -1,14 +1,22 @@
 """A session that waits: as the watcher of work beside its page, and giving way to what its visitor asks for next."""
 
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.shared.background import Watcher
+from pages.shared.background import Watcher, Work
 
+FIRST_WAIT_S = 1.0
+"""The time that a page waits for work beside it before it shows progress: most work is over by then."""
 _WATCHER = "watcher"
+
+
+def wait_a_moment(work: Work[Any]) -> bool:
+    """Waits for work beside this page before its progress is shown; tells whether it is over."""
+    return work.over.wait(FIRST_WAIT_S)
 
 
 def session_watcher() -> Watcher:

@@ -12,7 +12,7 @@ from pages.shared.components.tokens import token_chips
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.guard import guard, guarded_fragment
-from pages.shared.waiting import session_watcher
+from pages.shared.waiting import session_watcher, wait_a_moment
 from pages.steps.choices import Choices
 from pages.steps.loading import cancel_exposure, measure_exposure, measured_exposure, validation_pairs
 from pages.steps.step import reference_ids, render_reference_field
@@ -21,8 +21,7 @@ from transformer.interventions.names import plural
 from transformer.views.steps.subjects import MeasuredExposure
 from transformer.views.steps.teacher_forcing import ExposureBias, TeacherForcedReference
 
-FIRST_WAIT_S, EVERY_S = 0.5, 0.5
-"""The time before a page shows progress, and between two updates of it."""
+EVERY_S = 0.5
 LOSSES_EXPLAINED = """
 **Teacher-forced**: at each position the decoder reads the reference's own words before it, as in training, and is asked
 for the next. **Free-running**: it reads what it wrote itself, as in use. The loss of a reference token is −log of its
@@ -128,7 +127,7 @@ def _render_exposure(context: PageContext) -> None:
         st.caption("Each sentence is read twice, teacher-forced and free-running, while you go on.")
         return
     work.join(session_watcher())
-    if not work.over.wait(FIRST_WAIT_S):
+    if not wait_a_moment(work):
         guarded_fragment("The progress", _render_progress, every=EVERY_S)(context, work)
         return
     try:

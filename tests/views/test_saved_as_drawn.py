@@ -10,7 +10,7 @@ from page_models import REVERSE, checked
 
 from pages.shared.exports import Saved
 
-pytestmark = pytest.mark.usefixtures("untrained_models", "heads_awaited")
+pytestmark = pytest.mark.usefixtures("untrained_models", "work_awaited")
 SWITCH = "off:decoder.0.cross:1"
 HEADS = {"model": REVERSE, "text": "a b c d", "pairs": "50"}
 

@@ -122,7 +122,6 @@ def own_room(whole_room, tmp_path, monkeypatch):
     monkeypatch.setenv(quota.KEEP_DAYS, "1000")
     monkeypatch.setattr("pages.shared.visitors.current.unsealed", lambda value: ADA)
     monkeypatch.setattr("transformer.runs.run_folder.start", lambda *_, **__: None)
-    monkeypatch.setattr("pages.heads.work.FIRST_WAIT_S", 60.0)
     for place in ("checkpoints.settings", "experiments.study"):
         monkeypatch.setattr(f"transformer.{place}.SHIPPED_FOLDER", room / "shipped")
     monkeypatch.setattr("transformer.experiments.results.SHIPPED_RESULTS", room / "shipped" / "experiments")

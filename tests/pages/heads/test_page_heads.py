@@ -29,7 +29,7 @@ from transformer.model.taps import Site, chain
 from transformer.training.evaluation import fitting
 from transformer.training.state import weights_of
 
-pytestmark = pytest.mark.usefixtures("heads_awaited")
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def figure(at: AppTest, index: int = 0) -> str:
@@ -101,7 +101,6 @@ def test_all_validation_pairs_are_gone_through_while_the_first_ones_are_shown(se
 
 def test_the_first_pairs_of_a_model_do_not_wait_until_all_of_another_are_read(own_models, monkeypatch):
     monkeypatch.setattr("pages.heads.patterns.FIRST", 20)
-    monkeypatch.setattr("pages.heads.work.FIRST_WAIT_S", 10.0)
 
     def slow(model, pairs, tokenizer, *, tell, **settings):
         while len(pairs) > 20:

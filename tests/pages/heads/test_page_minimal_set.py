@@ -6,7 +6,7 @@ import time
 import pytest
 from page_models import CLASSIC, REVERSE, checked, heads, texts
 
-from pages.heads import work
+from pages.shared import waiting
 from pages.shared.wording import bare
 from transformer.analysis.heads.addresses import heads_of
 from transformer.analysis.heads.minimal_set import Ablation, Goal, MinimalSets, minimal_set
@@ -14,7 +14,7 @@ from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.interventions import parse_intervention
 from transformer.lab import load
 
-pytestmark = pytest.mark.usefixtures("heads_awaited")
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def test_the_smallest_set_is_searched_and_what_it_writes_is_shown():
@@ -115,7 +115,7 @@ def test_heads_that_are_off_leave_nothing_to_search():
 
 def test_a_search_under_way_shows_its_progress_and_can_be_cancelled_and_taken_up_again(monkeypatch):
     """The same text as no other test, so that nothing is known of it yet."""
-    monkeypatch.setattr(work, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(waiting, "FIRST_WAIT_S", 0.0)
     held = threading.Event()
 
     def slow(*arguments, tell, **settings):
@@ -131,7 +131,7 @@ def test_a_search_under_way_shows_its_progress_and_can_be_cancelled_and_taken_up
         checked(at.run())
         assert "cancelled" in texts(at)
         held.set()
-        monkeypatch.setattr(work, "FIRST_WAIT_S", 60.0)
+        monkeypatch.setattr(waiting, "FIRST_WAIT_S", 60.0)
         checked(at.button(key="heads-go-on").click().run())
         assert "of that size" in texts(at)
     finally:

@@ -45,7 +45,6 @@ def errors():
 @pytest.mark.parametrize("broken", ["get_data", "_draw", "_menu"])
 @pytest.mark.parametrize("page", WITH_FIGURES)
 def test_a_figure_that_fails_leaves_the_rest_of_its_page(page, broken, monkeypatch, errors):
-    monkeypatch.setattr("pages.heads.work.FIRST_WAIT_S", 60.0)
     open_page(page, model=PRONOUNS, pairs="50")  # imports what has these names from there
     monkeypatch.setattr(f"pages.shared.exhibit.{broken}", fails)
     at = visit(page, model=PRONOUNS, pairs="50")
@@ -97,7 +96,7 @@ def use(control: Any) -> AppTest:
 
 @pytest.mark.parametrize("entry", [page.folder for page in PAGES])
 def test_a_control_whose_callback_fails_leaves_the_page_as_it_was(entry, monkeypatch, errors):
-    at = visit(entry, model=PRONOUNS)
+    at = visit(entry, model=PRONOUNS, pairs="50")
     monkeypatch.setattr(WStates, "call_callback", fails)
     said, uses = texts(at), with_callbacks(at)
     for use_it in uses[:3]:

@@ -7,7 +7,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, heads, open_page, t
 from pages.shared.wording import plain, unseen
 from transformer.lab import load
 
-pytestmark = pytest.mark.usefixtures("untrained_models", "heads_awaited")
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 HOSTILE = "The *cat* <b>slept</b>."
 

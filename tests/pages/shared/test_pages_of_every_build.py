@@ -10,14 +10,9 @@ from pages.shared.registry import PAGES
 from transformer.config import CorpusConfig
 from transformer.runs import run_folder
 
+pytestmark = pytest.mark.usefixtures("room")
 PLACES = {"train": ({},), "runs": ({}, {"tab": "Sweeps"}), "playground": ({},)}
 """The pages that show a run, and links to their parts beside the run's."""
-
-
-@pytest.fixture(autouse=True)
-def short_work(room, monkeypatch):
-    """A folder of runs; work of the Heads page is awaited."""
-    monkeypatch.setattr("pages.heads.work.FIRST_WAIT_S", 60.0)
 
 
 @pytest.mark.parametrize("build", list(reversed(EVERY_BUILD)))
