@@ -3,7 +3,7 @@
 import pytest
 from page_models import faults_of, save_model, visit
 from page_runs import NO_STEP, run_of_no_step
-from random_models import EVERY_BUILD
+from random_models import EVERY_SETTING
 from tiny_runs import settings
 
 from pages.shared.registry import PAGES
@@ -15,10 +15,10 @@ PLACES = {"train": ({},), "runs": ({}, {"tab": "Sweeps"}), "playground": ({},)}
 """The pages that show a run, and links to their parts beside the run's."""
 
 
-@pytest.mark.parametrize("build", list(reversed(EVERY_BUILD)))
+@pytest.mark.parametrize("build", list(reversed(EVERY_SETTING)))
 def test_every_page_with_a_model_of_every_build(build, room):
-    save_model(room / "model", EVERY_BUILD[build])
-    config = EVERY_BUILD[build]().config
+    save_model(room / "model", EVERY_SETTING[build])
+    config = EVERY_SETTING[build]().config
     run_folder.create_run(config, settings(), CorpusConfig(name="reverse", longest=6), name="begun")
     found = {}
     for page in PAGES:
