@@ -7,7 +7,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from pages.shared.components.terms import explain_terms
 from pages.shared.context import is_dark
-from pages.shared.experiment_links import link_experiments
+from pages.shared.further import lead_further
 from pages.shared.guard import guard, guard_callbacks, render_failures
 from pages.shared.registry import PAGES
 from pages.shared.saved.page_end import saved_and_reported
@@ -46,6 +46,6 @@ with st.sidebar:
 explain_terms()
 with saved_and_reported(page.title), guard("The rest of this page"):
     page.run()
-link_experiments(page.title)
+lead_further(next(entry for entry in PAGES if entry.title == page.title))
 note_url()
 render_failures()

@@ -13,7 +13,7 @@ from pages.shared.saved.reporting import render_reporting
 from pages.shared.saved.saving import render_saving
 from pages.shared.saved.shown import begin_page, figures_shown
 from pages.shared.saved.verdict import fill_verdict, place_verdict
-from pages.shared.url.session import session, stay
+from pages.shared.url.session import is_lesson, stay
 
 SAVE, REPORT, OPEN = "Save this analysis", "Report", "Open a saved one"
 _WIDTH = 520
@@ -29,8 +29,7 @@ def saved_and_reported(title: str) -> Iterator[None]:
     place = place_verdict(page)
     yield
     fill_verdict(place)
-    in_lesson = entry.folder == "learn" and bool(session().lesson)
-    if not (figures_shown() or entry.shows_a_sentence or in_lesson):
+    if not (figures_shown() or entry.shows_a_sentence or is_lesson(entry)):
         return
     st.space("small")
     with st.container(horizontal=True, gap="small", key="page-end"):

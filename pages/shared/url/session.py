@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from pages.shared.registry import RegisteredPage
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
 
@@ -57,6 +58,11 @@ class Session:
 def session() -> Session:
     """Returns this session's memory."""
     return st.session_state.setdefault(_KEY, Session())
+
+
+def is_lesson(page: RegisteredPage) -> bool:
+    """Tells whether this page, which is on show, shows a lesson and not the list of them."""
+    return page.folder == "learn" and bool(session().lesson)
 
 
 def choose(**changes: Any) -> None:
