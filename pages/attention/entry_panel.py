@@ -58,7 +58,7 @@ def render_whole_sum(context: PageContext) -> None:
         data = get_data(subject, products)
     except ValueError:
         return  # the card says why
-    st.markdown("##### The whole sum")
+    st.markdown("## The whole sum")
     attention = context.inspection.attention(context.view.kind)
     weight = float(attention.weights[context.layer, context.head, query, key])
     exhibit(

@@ -42,7 +42,7 @@ def render_gradient(context: PageContext, chosen: Choices) -> None:
         data = exhibit(SamePairs(labs, sample), MeanReach(weights=chosen.weights), explain=explain)
     if data is not None:
         st.markdown(_found_text(labs, data))
-    st.markdown(f"###### Where the gradient of {wording.plain(context.lab.name)} goes in this sentence")
+    st.markdown(f"### Where the gradient of {wording.plain(context.lab.name)} goes in this sentence")
     exhibit(subject, GradientMap(model=labs.index(context.lab), weights=chosen.weights))
 
 

@@ -8,7 +8,7 @@ from transformer.access.people import acting
 from transformer.access.server_settings import IDENTITY, identity
 
 if identity().is_one_person:
-    st.markdown("#### This server knows one person: you")
+    st.markdown("# This server knows one person: you")
     st.markdown(f"All runs and files are yours. To let several people work here, start the server with `{IDENTITY}`.")
     st.stop()
 

@@ -17,7 +17,7 @@ _SECRET, _REFUSAL = "class-secret", "attention-lab-class-refusal"
 def render_you() -> None:
     """Renders the visitor's name here, and the way to become a teacher or to log out."""
     you, how = acting(), identity()
-    st.markdown("#### Your runs and files are yours: others see what you share")
+    st.markdown("# Your runs and files are yours: others see what you share")
     role = ", a teacher: you see the runs of all" if you.is_teacher else ""
     name, by = (you.id[:8], ", by a cookie in this browser") if how.kind == "cookie" else (you.id, "")
     st.markdown(f"You are known here as **{wording.plain(name)}**{by}{role}.")
@@ -33,7 +33,7 @@ def render_you() -> None:
 
 def render_shared() -> None:
     """Renders the links that the visitor has given out, each with the button that withdraws it."""
-    st.markdown("##### Your links")
+    st.markdown("## Your links")
     shared = [run for run in list_runs() if owner_of(run.folder) == acting().id and token_of(run.folder)]
     if not shared:
         st.markdown("You share nothing. *Share*, on Runs, makes a link that shows a run to whoever has it.")

@@ -27,7 +27,7 @@ def render_teaching() -> None:
 
 
 def _models() -> None:
-    st.markdown("##### For the class")
+    st.markdown("## For the class")
     found = list_checkpoints()
     chosen = [model.name for model in found if is_for_the_class(model)]
     several("Models that stand first for everybody", [model.name for model in found], chosen, _pin, key="class-models")
@@ -43,7 +43,7 @@ def _pin(names: list[str]) -> None:
 
 
 def _quotas() -> None:
-    st.markdown("##### Quotas")
+    st.markdown("## Quotas")
     owners = sorted({owner_of(run.folder) for run in list_runs()} - {""})
     who = st.selectbox("For whom", [_EVERYBODY, *owners], key=_WHO, width=320)
     now = classroom().quota if who == _EVERYBODY else quota_of(who)
@@ -66,7 +66,7 @@ def _set_quota(who: str) -> None:
 
 
 def _log() -> None:
-    st.markdown("##### What was done")
+    st.markdown("## What was done")
     rows = [
         {name: str(row.get(name, "")) for name in _COLUMNS} | {"time": _clock(row.get("time"))}
         for row in audit.latest(_SHOWN)

@@ -74,7 +74,7 @@ def _render_links(failure: Failure, text: str) -> None:
 
 
 chosen = PAGE.follow_url()
-st.markdown("#### What goes wrong when a part is missing?")
+st.markdown("# What goes wrong when a part is missing?")
 st.markdown(
     "Eight models learned to write strings backwards, from the same strings and for the same 400 steps. Seven of them "
     "had to do without a part of the Transformer."

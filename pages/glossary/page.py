@@ -14,13 +14,13 @@ def render_term(term: Term) -> None:
     st.markdown(f"**{name}** · {meaning}{formula}{paper}")
 
 
-st.markdown("#### What do the words mean?")
+st.markdown("# What do the words mean?")
 st.markdown(
     "Other pages underline these terms with dots where they first name them: point at one, tap it, or go there with "
     "the Tab key. Sections are those of *Attention Is All You Need* (Vaswani et al., 2017)."
 )
 with st.container(key="glossary", width=760):
     for subject, terms in glossary().items():
-        st.markdown(f"##### {subject}")
+        st.markdown(f"## {subject}")
         for term in terms:
             render_term(term)

@@ -157,7 +157,7 @@ def _render_found(context: PageContext, plan: SearchPlan, found: MinimalSets) ->
     size = _heads(found.size)
     how = "" if found.exact else ", though fewer might do"
     others = f" {found.n_sets:,} sets of that size do." if found.n_sets > 1 else " It is the only set of that size."
-    st.markdown(f"##### {size}{' together' if found.size > 1 else ''} {_verb(what, found.size)}")
+    st.markdown(f"## {size}{' together' if found.size > 1 else ''} {_verb(what, found.size)}")
     st.markdown(f"**{_named(best)}**{how}.{others if found.exact else ''} {tried}")
     if not found.exact:
         _try_more(plan)
@@ -168,7 +168,7 @@ def _render_found(context: PageContext, plan: SearchPlan, found: MinimalSets) ->
 
 
 def _render_none(context: PageContext, plan: SearchPlan, found: MinimalSets, what: str, tried: str) -> None:
-    st.markdown(f"##### None found up to {_heads(found.size)}")
+    st.markdown(f"## None found up to {_heads(found.size)}")
     st.markdown(f"Of the sets of heads that were tried, none would {what}. {tried}")
     nearest = found.nearest
     st.markdown(

@@ -72,7 +72,7 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
     shown = [name for name in shown if name != "error_rate_read" or chosen.heads == "cross"]
     table = PatternTable(columns=tuple(shown), measure=chosen.measure, heads=chosen.heads)
     exhibit(surveyed, table, draw=partial(_render_table, context, chosen))
-    st.markdown("##### How far each head looks")
+    st.markdown("## How far each head looks")
     exhibit(surveyed, AttentionDistance(chosen=str(chosen_head(context))))
     st.caption(
         "Dots: the mean distance between query and key in tokens, weighted by attention. Bars: one standard "
@@ -210,7 +210,7 @@ def _columns(found: Survey) -> tuple[str, ...]:
 def _render_selected(context: PageContext, surveyed: Surveyed) -> None:
     at, found = chosen_head(context), surveyed.found
     profile = found.by_head[at]
-    st.markdown(f"##### {head_name(str(at))}")
+    st.markdown(f"## {head_name(str(at))}")
     st.markdown(profile_text(found, profile))
     st.caption(
         "Mean weight by where the key stands. Each bar is an average over the rows that have such a place, so bars "

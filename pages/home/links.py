@@ -94,7 +94,7 @@ def render_without_attention(context: PageContext) -> None:
     """Renders the translation of a model that has no attention to draw, and what to do next."""
     seen, text = context.inspection, context.view.text
     gold = loading.reference(context.lab, text)
-    st.markdown(f"#### {wording.plain(seen.translation) or '*(nothing was written)*'}")
+    st.markdown(f"## {wording.plain(seen.translation) or '*(nothing was written)*'}")
     st.markdown(wording.verdict(seen.translation, gold))
     st.markdown(
         f"There are no lines to draw: the encoder read all {len(seen.source_tokens)} tokens into one vector of "
@@ -103,7 +103,7 @@ def render_without_attention(context: PageContext) -> None:
     if offered := change_to_try(context):
         try_a_change(offered)
     st.space("small")
-    st.markdown("###### Explore further")
+    st.markdown("### Explore further")
     _begin_to_learn()
     _before_attention(context)
     _train_your_own(context)
@@ -111,7 +111,7 @@ def render_without_attention(context: PageContext) -> None:
 
 def look_further(context: PageContext) -> None:
     """Links with everything filled in."""
-    st.markdown("###### Explore further")
+    st.markdown("### Explore further")
     _begin_to_learn()
     if not is_transformer(context.lab):
         _most_needed_head(context)

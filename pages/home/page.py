@@ -65,7 +65,7 @@ def draw(data: MatrixData) -> None:
 
 class_lesson()
 switch_chips(context)
-st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
+st.markdown(f"## {wording.plain(inspection.translation) or '*(nothing was written)*'}")
 pronoun = wording.pronoun(inspection, gold)
 said = (change.sentence, pronoun, wording.genders(gold), wording.verdict(inspection.translation, gold))
 offered = change_to_try(context)

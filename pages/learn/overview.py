@@ -17,7 +17,7 @@ _HOW = (
 
 def render_overview(chosen: Choices) -> None:
     """Renders the lessons in their order, the next one to do marked by its button."""
-    st.markdown("#### Learn how a Transformer works by predicting what it does")
+    st.markdown("# Learn how a Transformer works by predicting what it does")
     st.markdown(_HOW)
     chosen_for_class = classroom().lesson
     ordered = sorted(enumerate(LESSONS, 1), key=lambda numbered: numbered[1].slug != chosen_for_class)

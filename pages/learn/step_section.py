@@ -49,7 +49,7 @@ def _head(lesson: Lesson, index: int, chosen: Choices) -> None:
         st.button("All lessons", icon=":material/arrow_back:", type="tertiary", key="lesson-list", on_click=open_list)
         st.caption(f"{lesson.title} · step {index + 1} of {n_steps}", width="content")
         teachers_link(chosen)
-    st.markdown(f"#### {step.title}")
+    st.markdown(f"# {step.title}")
 
 
 def _predict(lesson: Lesson, index: int, answer: int | None) -> None:
@@ -153,7 +153,7 @@ def _do(step: Step, chosen: Choices) -> None:
         st.markdown(text)
     for number, part in enumerate(scene.parts):
         if part.title:
-            st.markdown(f"###### {part.title}")
+            st.markdown(f"### {part.title}")
         exhibit(part.subject, part.view, key=f"lesson-{number}", draw=draws(part, locked=chosen.locked))
 
 

@@ -33,7 +33,7 @@ if unlinked:  # the causal triangle is what masks are known for
 context = replace(context, view=replace(context.view, kind=chosen.kind(context.view)))
 above, below = st.container(), st.container()
 with below:
-    st.markdown("##### The batch")
+    st.markdown("## The batch")
     batch = choose_batch(context, chosen)
 if batch is not None:
     with above:

@@ -160,7 +160,7 @@ def render_effect(context: PageContext, batch: Batch) -> None:
 @guard("What leaks")
 def render_leak(context: PageContext, batch: Batch) -> None:
     """Renders the leak through the masks that are off, in numbers."""
-    st.markdown("##### What leaks")
+    st.markdown("## What leaks")
     data = exhibit(batch, MaskLeak(), draw=lambda data: _leak_table(batch, data))
     if data is None:
         return

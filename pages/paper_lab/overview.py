@@ -22,7 +22,7 @@ LOOKS = {
 
 def choose_experiment(chosen: Choices) -> Experiment | None:
     """Renders the page's question, the verdicts of all experiments and their choice; None where there is none."""
-    st.markdown("#### Is it true? The paper's claims, tested at a size you can rerun here.")
+    st.markdown("# Is it true? The paper's claims, tested at a size you can rerun here.")
     found = listed()
     if not found:
         st.markdown("No experiment has been measured yet. Run one: `python -m transformer experiment list`.")

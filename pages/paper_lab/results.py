@@ -20,7 +20,7 @@ _ATTENTION = "pages/attention/page.py"
 
 def render_results(experiment: Experiment, chosen: Choices) -> None:
     """Renders everything that an experiment found."""
-    st.markdown(f"##### {experiment.question}")
+    st.markdown(f"## {experiment.question}")
     st.markdown(f"**The paper says** ({experiment.section}): {experiment.claim}")
     try:
         results = _choose_results(experiment, chosen)
@@ -30,7 +30,7 @@ def render_results(experiment: Experiment, chosen: Choices) -> None:
         return
     _render_verdict(experiment, results, verdict)
     _render_chart(experiment, results, chosen)
-    st.markdown("###### The measurements behind the verdict")
+    st.markdown("### The measurements behind the verdict")
     exhibit(Measured(results), ExperimentFindings())
     _render_method(experiment, results, verdict)
     if not results.shipped:

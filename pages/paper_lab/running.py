@@ -37,7 +37,7 @@ def works() -> Background:
 
 def render_run_here(experiment: Experiment) -> None:
     """Renders the choice of a budget, what it takes, and the button; or the progress of one that runs."""
-    st.markdown("##### Run it here")
+    st.markdown("## Run it here")
     watcher = session_watcher()
     for budget in experiment.budgets:
         work = works().find(_key(experiment, budget))

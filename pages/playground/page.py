@@ -7,7 +7,7 @@ from pages.playground.live import live_panel
 from pages.shared.context import say
 
 PAGE.follow_url()
-st.markdown("#### Press Play and watch a Transformer learn")
+st.markdown("# Press Play and watch a Transformer learn")
 say(*PAGE.said())
 live_panel()
 PAGE.write_url()

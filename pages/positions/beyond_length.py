@@ -50,7 +50,7 @@ def render_beyond(context: PageContext, chosen: Choices) -> None:
             _render_ranges(data)
     else:
         st.caption("No study has tested lengths here yet: start one under *The paired study*.")
-    st.markdown(f"##### {wording.plain(context.lab.name)}, tested here")
+    st.markdown(f"## {wording.plain(context.lab.name)}, tested here")
     _render_model(context.lab, chosen.past)
 
 

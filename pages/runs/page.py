@@ -11,7 +11,7 @@ from pages.training.compare import entries
 
 take_arrived()
 found = entries()
-st.markdown("#### Which settings learn faster, and how far do they get? Compare your runs.")
+st.markdown("# Which settings learn faster, and how far do they get? Compare your runs.")
 say_what_will_be_cleared()
 if not found:
     st.markdown("No runs yet. Train one: *reverse*, as recommended, is the quickest.")

@@ -63,7 +63,7 @@ def _panel(was_active: bool) -> None:
 def _render_selected(entry: Entry, found: Sequence[Entry]) -> None:
     """Renders the buttons for the selected run, and its state."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"##### {wording.plain(entry.name)}", width="content")
+        st.markdown(f"## {wording.plain(entry.name)}", width="content")
         if entry.run is not None:
             run_status.forget_answered(entry.run)
             run_status.actions(entry.run, key="runs")

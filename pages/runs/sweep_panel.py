@@ -97,7 +97,7 @@ def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
             names = [sweep.id for sweep in made]
             box("Sweep", names, sweep.id, _choose, key="sweep-on-show", width=260, hide_label=True)
         else:
-            st.markdown(f"##### {wording.plain(sweep.id)}", width="content")
+            st.markdown(f"## {wording.plain(sweep.id)}", width="content")
         if not all(may_take(part.run.folder) for part in sweep.parts):
             st.caption("Shared with you: you can look at it.")
         elif sweep.active:
@@ -166,7 +166,7 @@ def _row(entry: Entry, value: str) -> tuple[str, ...]:
 def _form(found: Sequence[Entry]) -> None:
     """Renders the form of a new sweep: a run whose settings are kept but for one, and the values of that one."""
     names = [entry.name for entry in found]
-    st.markdown("##### A new sweep")
+    st.markdown("## A new sweep")
     left, middle, right = st.columns([2, 2, 3], gap="small")
     with left:
         first = CHOICES.now.run if CHOICES.now.run in names else names[0]

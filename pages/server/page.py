@@ -15,7 +15,7 @@ from transformer.runs.limits.retention import announced
 _EVERY_S = 5.0
 _STATES = {"running": "training", "waiting": "waiting", "paused": "paused", "failed": "failed", "finished": "finished"}
 
-st.markdown("#### How is this server doing?")
+st.markdown("# How is this server doing?")
 if not acting().is_teacher:
     st.markdown("This page is for teachers and for whoever runs the server. Your own runs stand on *Runs*.")
     st.stop()
@@ -53,7 +53,7 @@ def _live() -> None:
 
 
 guarded_fragment("What the server does now", _live, every=_EVERY_S)()
-st.markdown("##### To be cleared")
+st.markdown("## To be cleared")
 leaving = announced(datetime.datetime.now(datetime.UTC).timestamp())
 if leaving:
     st.dataframe(
@@ -65,7 +65,7 @@ if leaving:
     )
 else:
     st.markdown("Nothing.")
-st.markdown("##### Errors")
+st.markdown("## Errors")
 if ERRORS.newest:
     st.dataframe(
         [{"time": _day(one.time), "where": one.source, "error": one.text} for one in ERRORS.newest], hide_index=True

@@ -42,7 +42,7 @@ def frame(
     """
     session().own = page.follow_url().parameters() if page else {}
     follow_url()
-    st.markdown(f"#### {question}")
+    st.markdown(f"# {question}")
     found = loading.models()
     if not found:
         _invite_to_train()

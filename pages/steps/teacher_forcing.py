@@ -115,7 +115,7 @@ def _render_warning(context: PageContext, seen: ReferenceLosses) -> None:
 
 
 def _render_exposure(context: PageContext) -> None:
-    st.markdown("##### Over the validation set")
+    st.markdown("## Over the validation set")
     lab, switches, pairs = context.lab, context.view.switches, validation_pairs(context.lab)
     if not pairs:
         st.caption("This model's corpus is not here, so there are no validation sentences to measure on.")

@@ -49,7 +49,7 @@ def render_map(chosen: Choices) -> None:
         view = EmbeddingMap(token=token, side=side)
         data = exhibit(subject, view, draw=partial(_clickable_map, view), note="Click a dot to choose its token.")
     with right:
-        st.markdown(f"###### Nearest to {wording.token(token)}")
+        st.markdown(f"### Nearest to {wording.token(token)}")
         near = exhibit(subject, NearestTokens(token=token, side=side))
     if data is None or near is None:
         return

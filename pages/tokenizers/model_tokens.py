@@ -34,5 +34,5 @@ def render_model_tokens(chosen: Choices) -> None:
             wording.plain(f"{lab.name} has a tokenizer of the kind {kind}: there are no merges to step through.")
         )
         return
-    st.markdown("##### Its merges")
+    st.markdown("## Its merges")
     render_steps(CutText(lab, chosen.text), chosen)

@@ -23,7 +23,7 @@ RENDERED = {
 }
 
 chosen = PAGE.follow_url()
-st.markdown("#### How does text become tokens?")
+st.markdown("# How does text become tokens?")
 say(*(said for place, said in PAGE.problems.items() if place != PLACE))
 segments("Look at", SECTIONS, chosen.section, PAGE.take("section"), key="tokenizers-section")
 RENDERED[chosen.section](chosen)

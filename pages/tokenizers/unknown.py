@@ -39,13 +39,13 @@ def render_unknown(chosen: Choices) -> None:
         return
     found = fates(chosen.text, tokenizers)
     if found:
-        st.markdown("##### Characters without a token")
+        st.markdown("## Characters without a token")
         titles = ("character", "Unicode", "UTF-8", *KINDS.values())
         st.markdown(wording.table(titles, [_fate_row(fate) for fate in found]))
         _render_cut_short(found[0], tokenizers["bpe"])
     else:
         st.markdown("Every character of this text has a token of its own in all four. Try one of the samples.")
-    st.markdown("##### The whole text, read back")
+    st.markdown("## The whole text, read back")
     st.markdown("  \n".join(_again(kind, tokenizer, chosen.text) for kind, tokenizer in tokenizers.items()))
     st.caption(
         "Words lose a whole word to one unknown letter, and a word that was merely never seen too. Characters lose the "

@@ -49,7 +49,7 @@ def corpus_panel(plan: Plan) -> None:
     try:
         text, stats = text_of(plan), stats_of(plan)
     except UnclearColumns:
-        st.markdown("##### Which columns hold the sentences and their translations?")
+        st.markdown("## Which columns hold the sentences and their translations?")
         _choose_columns(plan)
         return
     except (CorpusError, TokenizerError, ValueError):
@@ -62,12 +62,12 @@ def corpus_panel(plan: Plan) -> None:
     limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
     subject, view = Text(config_of(plan)), SentenceLengths(limit=limit)
     _render_sizes(corpus, get_data(subject, view), text.tokenizer)
-    st.markdown("##### Sentence lengths")
+    st.markdown("## Sentence lengths")
     lengths = exhibit(subject, view)
     if lengths is not None:
         _render_lengths(lengths)
     if stats.report is None:
-        st.markdown("##### Samples")
+        st.markdown("## Samples")
         _render_pairs(corpus, stats.samples)
     elif stats.report.dropped:
         _render_dropped(stats.report)
@@ -77,7 +77,7 @@ def corpus_panel(plan: Plan) -> None:
 
 def _render_reading(plan: Plan, corpus: Corpus, stats: CorpusStats) -> None:
     """Renders how a file was read: its columns, what was dropped, and pairs as the model will see them."""
-    st.markdown(f"##### {wording.plain(corpus.source_name)} → {wording.plain(corpus.target_name)}")
+    st.markdown(f"## {wording.plain(corpus.source_name)} → {wording.plain(corpus.target_name)}")
     st.caption(wording.plain(sentence(str(stats.report))))
     _choose_columns(plan)
     _render_pairs(corpus, stats.samples)
@@ -119,7 +119,7 @@ def _render_repeated(stats: CorpusStats) -> None:
     """Renders sources with several translations, which stay: they are no duplicates."""
     found = stats.repeats
     if found.most:
-        st.markdown("##### Sources that occur more than once")
+        st.markdown("## Sources that occur more than once")
         most, count = found.most[0]
         st.caption(
             wording.plain(
@@ -132,7 +132,7 @@ def _render_repeated(stats: CorpusStats) -> None:
 def _render_odd(corpus: Corpus, stats: CorpusStats) -> None:
     if not stats.n_outliers:
         return
-    st.markdown("##### Pairs that may not be translations")
+    st.markdown("## Pairs that may not be translations")
     st.caption(
         f"{stats.n_outliers:,} of {stats.counted:,} differ in length far more than is usual here. They are kept; "
         "remove them from the file if they are wrong."
@@ -141,7 +141,7 @@ def _render_odd(corpus: Corpus, stats: CorpusStats) -> None:
 
 
 def _render_dropped(report: CleaningReport) -> None:
-    st.markdown("##### What was dropped")
+    st.markdown("## What was dropped")
     rows = []
     for reason, count in report.dropped.items():
         shown = report.examples.get(reason, ())

@@ -56,7 +56,7 @@ def costs_panel(plan: Plan, found: Costs) -> None:
     exhibit(subjects.Plan(found.model, train), TrainingMemory(width=found.width), draw=draw)
     if not isinstance(known, Benchmark):
         st.caption("The time appears here once it has been measured.")
-    st.markdown("##### The learning rate, step by step")
+    st.markdown("## The learning rate, step by step")
     schedule_curve(plan, found, key="in-full")
 
 

@@ -61,7 +61,7 @@ found = run_status.runs_here()
 settle_run(found)
 chosen, problems = CHOSEN.now, CHOSEN.problems
 
-st.markdown("#### How does it learn? Train one, and follow your own sentences from gibberish to correct.")
+st.markdown("# How does it learn? Train one, and follow your own sentences from gibberish to correct.")
 recipe, result = st.columns([2, 3], gap="medium")
 
 with recipe:

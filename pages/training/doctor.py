@@ -110,7 +110,7 @@ def _panel(run_id: str, was_busy: bool) -> None:
         st.rerun()  # how often this is redrawn is settled by a full run alone
     over, error = not run.status.active, run.status.error
     found = _diagnosis(str(run.folder), _stamp(run, METRICS_FILE), over, error, run, examination)
-    st.markdown("##### Doctor")
+    st.markdown("## Doctor")
     for finding in found.findings:
         _render_finding(finding)
     if not found.findings:

@@ -90,7 +90,7 @@ def _head(run: Run, progress: Progress) -> None:
         if len(others) > 1:
             run_status.choose_run(others, run.id, key="run-on-show", on_choice=show_run)
         else:
-            st.markdown(f"##### {run.id}", width="content")
+            st.markdown(f"## {run.id}", width="content")
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
             run_status.actions(run, key="run")
             chosen, text = CHOICES.now, pinned[0] if pinned else ""
@@ -162,7 +162,7 @@ def _readings(progress: Progress) -> list[tuple[str, str, str]]:
 
 def _sentences(run: Run) -> None:
     if run.settings.pinned:
-        st.markdown("##### The sentences you follow")
+        st.markdown("## The sentences you follow")
         run_sentences(run.settings.pinned, samples_of(run.folder), key="sentences")
 
 

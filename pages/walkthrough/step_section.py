@@ -114,7 +114,7 @@ def _render_numbers(context: PageContext, traced: Traced, place: Place, view: St
     """Shows the words, what comes in, the equation, and what comes out for the followed token and for all."""
     step, opened, seen = place.step, data.opened, context.inspection
     words = step.words(StepRecord(step, traced.trace, place.layer))
-    st.markdown(f"##### {words.title}")
+    st.markdown(f"## {words.title}")
     st.markdown(words.says)
     sides, product = view.sides(data), view.product(data) if step.is_product else None
     if product is not None:

@@ -2,8 +2,8 @@
 // A text is split behind a node that React keeps: React finds its own node whenever it writes or removes the text.
 
 const TEXTS = "[data-testid=stMarkdown]";
-const LEFT_OUT = "a, button, code, pre, em, h3, h4, h5, .katex, .term, .st-key-glossary, [data-testid=stSidebar]";
-const HEADINGS = "[data-testid=stMain] :is(h3, h4, h5)";
+const LEFT_OUT = "a, button, code, pre, em, h1, h2, .katex, .term, .st-key-glossary, [data-testid=stSidebar]";
+const HEADINGS = "[data-testid=stMain] :is(h1, h2)";
 const LABELS =
   "[data-testid=stMain] :is(label, summary, [data-testid=stWidgetLabel], [role=radio], [role=tab]) [data-testid=stMarkdownContainer]";
 const LEFT_OUT_THERE = "a, code, em, .katex, .term, .st-key-glossary, :has(> [data-testid=stTooltipIcon])";

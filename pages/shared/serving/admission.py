@@ -121,7 +121,7 @@ def _wait(place: int) -> None:
         if not now:
             st.rerun()
         ahead = "You are next." if now == 1 else f"You are number {now} in the queue."
-        st.markdown("#### All places are taken")
+        st.markdown("# All places are taken")
         st.markdown(f"**{ahead}** This page opens by itself as soon as there is room; leave it open.")
         limit = max_sessions()
         taken = f"{limit} {plural(limit, 'visitor')}"

@@ -20,7 +20,7 @@ def admit_visitor() -> None:
     recognise_visitors()
     if _current() != NOBODY:
         return
-    st.markdown("#### Attention Lab does not know who you are")
+    st.markdown("# Attention Lab does not know who you are")
     if identity().kind == "oidc":
         st.markdown("Log in with the account of your school or company, so that your runs and files stay yours.")
         st.button("Log in", type="primary", icon=":material/login:", on_click=st.login)

@@ -114,7 +114,7 @@ def _follow_picks(run: Run) -> None:
 
 def _render_found(run: Run, found: Sequence[Snapshot]) -> None:
     now = timeline()
-    st.markdown("##### The timeline of a sentence")
+    st.markdown("## The timeline of a sentence")
     if now.frames.run not in ("", run.id):
         _leave_run(run)
     _render_controls(run)

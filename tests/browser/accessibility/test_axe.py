@@ -116,14 +116,14 @@ def serious(page: Page, within: str | None = None) -> list[str]:
 def test_axe_would_find_faint_text(page: Page, server: Server, scheme: Literal["light", "dark"]):
     page.emulate_media(color_scheme=scheme)
     open_page(page, server, PAGES[0])
-    page.add_style_tag(content="[data-testid=stMain] h4 { color: gray !important; opacity: 0.5 }")
+    page.add_style_tag(content="[data-testid=stMain] h1 { color: gray !important; opacity: 0.5 }")
     assert "color-contrast" in "\n".join(serious(page))
 
 
 def open_page(page: Page, server: Server, entry: RegisteredPage) -> None:
     """Opens a page, waits until it has drawn all, and loads axe-core into it."""
     page.goto(server.link("" if entry is PAGES[0] else entry.url))
-    expect(page.locator("[data-testid=stMain] h4").first).to_be_visible()
+    expect(page.locator("[data-testid=stMain] h1").first).to_be_visible()
     expect(page.get_by_text("Page not found")).to_have_count(0)
     wait_for_rest(page, 1000)
     page.evaluate(AXE_SCRIPT)

@@ -30,7 +30,7 @@ def test_a_term_is_explained_on_hover_on_focus_and_on_touch(page: Page, server: 
         expect(term(page, "batch")).to_have_attribute("aria-describedby", "term-meaning")
         page.keyboard.press("Escape")
         expect(meaning).to_be_hidden()
-        page.get_by_role("heading", level=4).first.hover()
+        page.get_by_role("heading", level=1).first.hover()
 
 
 def test_terms_are_marked_once_and_texts_stay_as_they_are_written(page: Page, server: Server):

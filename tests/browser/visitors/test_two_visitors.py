@@ -67,7 +67,7 @@ def cookie_of(page: Page) -> str:
 
 
 def heading(page: Page):
-    return page.locator("[data-testid=stMain] h4").first
+    return page.locator("[data-testid=stMain] h1").first
 
 
 @pytest.fixture(scope="module")

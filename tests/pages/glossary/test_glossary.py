@@ -118,5 +118,5 @@ def test_the_page_shows_every_entry():
     page = "\n".join(element.value for element in at.markdown)
     assert not at.exception
     for subject, entries in glossary().items():
-        assert f"##### {subject}" in page
+        assert f"## {subject}" in page
         assert all(term.meaning.split(" <")[0].split("_")[0] in page for term in entries)

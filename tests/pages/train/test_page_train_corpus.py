@@ -61,7 +61,7 @@ def test_the_columns_of_a_file_are_swapped_and_the_run_learns_what_is_shown(star
     assert plain("Columns 2 (source) and 1 (target) of 2, header line read; 300 of 300 pairs kept.") in texts(at)
     at = swap(at)
     assert (columns(at, "source").value, columns(at, "target").value) == (0, 1)
-    assert at.query_params["columns"] == "1,2" and "##### target → source" in texts(at)
+    assert at.query_params["columns"] == "1,2" and "## target → source" in texts(at)
     press_train(fill(at, "steps", 10))
     corpus = run_folder.get_run(started[0]).settings.corpus
     assert corpus.columns == "1,2" and load_own(corpus, folder_of(started[0])).train[0].source.startswith("le mot")
@@ -99,7 +99,7 @@ def test_two_parallel_files_are_brought_together(started):
     at = open_page("train")
     files = [("train.en", english, "text/plain"), ("train.fr", french, "text/plain")]
     at = checked(at.file_uploader[0].set_value(files).run())
-    assert plain("Files en and fr; 300 of 300 pairs kept.") in texts(at) and "##### English → French" in texts(at)
+    assert plain("Files en and fr; 300 of 300 pairs kept.") in texts(at) and "## English → French" in texts(at)
     press_train(fill(at, "steps", 10))
     assert run_folder.get_run(started[0]).settings.corpus.name == "corpus/train.en-fr.zip"
     at = upload(open_page("train"), "train.en", english)

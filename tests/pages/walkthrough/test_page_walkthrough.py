@@ -85,9 +85,9 @@ def test_the_walk_goes_from_the_first_step_to_the_last_and_every_equation_holds(
         assert f"{index + 1} of {len(order)}" in texts(at)
         assert the_map(at)["chosen"] == str(step)
         assert at.code and HOLDS in texts(checked_badges(at)), str(step)
-        titles.append(next(m.value for m in at.markdown if m.value.startswith("##### ")))
+        titles.append(next(m.value for m in at.markdown if m.value.startswith("## ")))
         at = checked(at.button(key="walk-next-below").click().run())
-    assert titles[0] == "##### Words become numbers" and "what comes next" in titles[-1]
+    assert titles[0] == "## Words become numbers" and "what comes next" in titles[-1]
     assert the_map(at)["chosen"] == str(order[0])  # to the beginning again
 
 
