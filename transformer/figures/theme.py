@@ -1,6 +1,7 @@
 """The look, defined once: what each colour means, the two scales, and the frame of every figure.
 
-`.streamlit/config.toml` repeats these colours because Streamlit reads no Python; tests/test_theme.py keeps them equal.
+`.streamlit/config.toml` repeats these colours because Streamlit reads no Python; tests/figures/test_theme.py keeps them
+equal.
 """
 
 from collections.abc import Iterable
