@@ -1,4 +1,4 @@
-"""The head of a page: its one question, and what kind of model answers."""
+"""The head of a page says what kind of model answers."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,6 @@ from page_models import PRONOUNS, open_page, texts
 from streamlit.testing.v1 import AppTest
 
 import pages
-from pages.shared import registry
 
 PAGES = ("home", "attention", "heads", "masks", "steps", "walkthrough", "positions", "compare")
 
@@ -20,12 +19,6 @@ def test_a_model_of_emoji_names_says_so_on_every_page(page):
 
 def test_other_models_do_not_say_so():
     assert "names emoji" not in texts(open_page(model=PRONOUNS))
-
-
-@pytest.mark.parametrize("page", registry.PAGES, ids=lambda page: page.folder)
-def test_a_page_has_one_heading_of_the_first_level(page):
-    shown = open_page(page.folder).markdown
-    assert len([text for text in shown if text.value.startswith("# ")]) == 1
 
 
 def change_and_open() -> None:
