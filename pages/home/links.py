@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from pages.home.translation import render_translation
 from pages.shared import loading, wording
 from pages.shared.cache import cached
 from pages.shared.context import PageContext, is_transformer
@@ -87,17 +88,15 @@ def change_to_try(context: PageContext) -> tuple[str, str] | None:
 def try_a_change(offered: tuple[str, str]) -> None:
     """Renders a button that makes this change."""
     label, changed = offered
-    st.button(label, key="try", on_click=change_text, args=(changed,))
+    st.button(label, key="try", type="primary", on_click=change_text, args=(changed,))
 
 
 def render_without_attention(context: PageContext) -> None:
     """Renders the translation of a model that has no attention to draw, and what to do next."""
-    seen, text = context.inspection, context.view.text
-    gold = loading.reference(context.lab, text)
-    st.markdown(f"## {wording.plain(seen.translation) or '*(nothing was written)*'}")
-    st.markdown(wording.verdict(seen.translation, gold))
+    render_translation(context)
+    n_tokens = len(context.inspection.source_tokens)
     st.markdown(
-        f"There are no lines to draw: the encoder read all {len(seen.source_tokens)} tokens into one vector of "
+        f"There are no lines to draw: the encoder read all {n_tokens} tokens into one vector of "
         f"{context.lab.model.config.d_model} numbers, and the decoder wrote from that vector alone."
     )
     if offered := change_to_try(context):

@@ -13,6 +13,7 @@ from pages.home.links import (
     sentence_change,
     try_a_change,
 )
+from pages.home.translation import render_translation
 from pages.shared import loading, wording
 from pages.shared.components.tokens import token_lines
 from pages.shared.controls import choose_layer_or_average
@@ -27,7 +28,7 @@ from transformer.views.attention.matrices import HeadMatrix, TokenLines
 from transformer.views.attention.matrix_data import MatrixData
 from transformer.views.subjects import Decoding
 
-context = frame("Type a sentence. See its translation, and which words each word attended to.")
+context = frame("Look inside a Transformer as it translates: change one word and watch what happens.")
 context = replace(context, view=replace(context.view, kind=AttentionKind.CROSS))
 if not attention_layers(context.lab.model):
     render_without_attention(context)
@@ -38,7 +39,6 @@ heads = tuple(range(context.lab.model.config.n_heads)) if chosen is None else (c
 cross = HeadMatrix(kind=AttentionKind.CROSS, layer=context.layer, heads=heads)
 lines = TokenLines(of=cross, labels=("sentence", "translation"))
 change = sentence_change(context)
-gold = loading.reference(context.lab, context.view.text)
 
 
 def draw(data: MatrixData) -> None:
@@ -65,18 +65,12 @@ def draw(data: MatrixData) -> None:
 
 class_lesson()
 switch_chips(context)
-st.markdown(f"## {wording.plain(inspection.translation) or '*(nothing was written)*'}")
-pronoun = wording.pronoun(inspection, gold)
-said = (change.sentence, pronoun, wording.genders(gold), wording.verdict(inspection.translation, gold))
-offered = change_to_try(context)
-if offered or any(said):
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.markdown(" ".join(filter(None, said)) or "Try a change:", width="stretch")
-        if offered:
-            try_a_change(offered)
+render_translation(context, change.sentence)
+if offered := change_to_try(context):
+    try_a_change(offered)
 explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)
 exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross}, explain=explained)
-if pronoun:
+if wording.pronoun(inspection, loading.reference(context.lab, context.view.text)):
     st.caption(wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing))
 
 st.space("small")

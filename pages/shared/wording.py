@@ -9,6 +9,7 @@ from unicodedata import bidirectional
 
 from transformer.analysis.heads.importance import OutputEffect
 from transformer.config import AnyModelConfig, ModelConfig
+from transformer.data.pronouns.lexicon import Noun
 from transformer.data.pronouns.reading import nouns_of
 from transformer.figures.labels import readable
 from transformer.lab import Comparison, Inspection
@@ -242,27 +243,54 @@ def switch_notes(comparison: Comparison) -> tuple[str, ...]:
 
 
 def pronoun(inspection: Inspection, gold: Pair | None) -> str:
-    """Says how "it" was translated and what it stands for; empty where sentence and output do not settle that."""
+    """Says how "it" was translated and, where the output names both nouns, for which one that stands; empty where the
+    sentence does not settle what "it" means."""
     step = pronoun_step(inspection)
     if step is None or gold is None or gold.referent is None:
         return ""
     written = bare(inspection.target_tokens[step])
-    noun = words(gold.source)[gold.referent[1]]
     p = number(float(inspection.probabilities[step]))
-    said = f"*it* is translated as **{written}** (probability {p}), "
-    if written in map(str.lower, words(gold.target)):
-        return f"{said}so it means *the {plain(noun)}*."
-    return f"{said}although it means *the {plain(noun)}*."
+    said = f"Here *it* is translated as **{written}** (probability {p})"
+    nouns = _named_nouns(inspection.translation, gold)
+    agreeing = [noun.english for noun in nouns if noun.feminine == (written == "elle")]
+    if not nouns or len(agreeing) == 2:
+        return f"{said}."
+    if not agreeing:
+        return f"{said}, which fits neither."
+    meant = words(gold.source)[gold.referent[1]]
+    if agreeing == [meant]:
+        return f"{said}, so it means *the {plain(meant)}*."
+    stands_for = f"so it stands for *the {plain(agreeing[0])}*"
+    return f"{said}, {stands_for}, although in the sentence it means *the {plain(meant)}*."
 
 
-def genders(gold: Pair | None) -> str:
-    """Says which of the nouns that "it" may stand for is masculine in French and which feminine; empty where that does
-    not tell them apart."""
-    nouns = nouns_of(gold.source) if gold and gold.referent else ()
-    if [noun.feminine for noun in nouns] not in ([True, False], [False, True]):
+def genders(translation: str, gold: Pair | None) -> str:
+    """Says which of the nouns that "it" may stand for is masculine in French and which feminine; empty unless the
+    translation names both."""
+    nouns = _named_nouns(translation, gold)
+    if not nouns:
         return ""
     masculine, feminine = sorted(nouns, key=lambda noun: noun.feminine)
-    return f"In French *{masculine.french}* is masculine (*il*) and *{feminine.french}* feminine (*elle*)."
+    if masculine.feminine == feminine.feminine:
+        gender, word = ("feminine", "elle") if feminine.feminine else ("masculine", "il")
+        first, second = map(_with_english, nouns)
+        return f"In French {first} and {second} are both {gender}: *{word}* does not tell which of them *it* means."
+    return (
+        f"In French, *it* takes the gender of its noun: {_with_english(masculine)} is masculine (*il*), "
+        f"{_with_english(feminine)} is feminine (*elle*)."
+    )
+
+
+def _with_english(noun: Noun) -> str:
+    """Returns a French noun, followed by its English if that is another word."""
+    return f"*{noun.french}*" if noun.french == noun.english else f"*{noun.french}* ({noun.english})"
+
+
+def _named_nouns(translation: str, gold: Pair | None) -> tuple[Noun, ...]:
+    """Returns the two nouns that "it" may stand for if the translation names both; else none."""
+    nouns = nouns_of(gold.source) if gold and gold.referent else ()
+    written = set(map(str.lower, words(translation)))
+    return nouns if len(nouns) == 2 and all(noun.french in written for noun in nouns) else ()
 
 
 def pronoun_step(inspection: Inspection) -> int | None:

@@ -69,3 +69,15 @@ def open_drawer(page: Page, part: str) -> None:
 def unfold_settings(page: Page) -> None:
     """Opens the fold of the Train page."""
     page.locator(".st-key-train-settings").get_by_text("Settings", exact=True).click()
+
+
+def wait_for_translation(page: Page, french: str) -> None:
+    """Waits until Home shows this French text, whatever English stands beneath its words."""
+    page.wait_for_function(
+        """(french) => [...document.querySelectorAll(".home-translation")].some((shown) => {
+          const copy = shown.cloneNode(true);
+          copy.querySelectorAll("rt").forEach((english) => english.remove());
+          return copy.textContent === french;
+        })""",
+        arg=french,
+    )

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from app_server import Server
-from controls import open_drawer
+from controls import open_drawer, wait_for_translation
 from page_models import CLASSIC, PRONOUNS, WIDE
 from playwright.sync_api import Page, expect
 
@@ -38,10 +38,10 @@ def test_a_link_opens_inside_the_app_on_the_very_first_visit(page: Page, server:
 def test_type_a_sentence_see_attention_switch_a_head_off(page: Page, server: Server):
     lab = load(MODEL)
     page.goto(server.link(model=MODEL))
-    expect(page.get_by_text(lab.translate([CLASSIC])[0], exact=True)).to_be_visible()
+    wait_for_translation(page, lab.translate([CLASSIC])[0])
 
     type_sentence(page, WIDE)
-    expect(page.get_by_text(lab.translate([WIDE])[0], exact=True)).to_be_visible()
+    wait_for_translation(page, lab.translate([WIDE])[0])
     expect(page).to_have_url(server.link(model=MODEL, text=WIDE))
     expect(page.locator(".st-key-home-lines path").first).to_be_attached()
 
