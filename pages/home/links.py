@@ -102,7 +102,7 @@ def render_without_attention(context: PageContext) -> None:
     if offered := change_to_try(context):
         try_a_change(offered)
     st.space("small")
-    st.markdown("### Explore further")
+    st.markdown("## Explore further")
     _begin_to_learn()
     _before_attention(context)
     _train_your_own(context)
@@ -110,7 +110,7 @@ def render_without_attention(context: PageContext) -> None:
 
 def look_further(context: PageContext) -> None:
     """Links with everything filled in."""
-    st.markdown("### Explore further")
+    st.markdown("## Explore further")
     _begin_to_learn()
     if not is_transformer(context.lab):
         _most_needed_head(context)

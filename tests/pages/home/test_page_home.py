@@ -42,7 +42,7 @@ def test_the_translation_on_the_page_is_the_models():
 def test_the_first_sentence_says_what_this_is_and_what_to_do():
     kinds = ("markdown", "button", "radio", "text_input", "selectbox")
     first = next(element for element in home().main if element.type in kinds)
-    assert first.value.startswith("#### Look inside a Transformer") and "change one word" in first.value
+    assert first.value.startswith("# Look inside a Transformer") and "change one word" in first.value
 
 
 @pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
