@@ -8,15 +8,15 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.checks import Check, agree
+from transformer.analysis.checks import Check, agree, softmax_units
 from transformer.analysis.trace.checks import (
     LOGITS,
     WHOLE_PASS,
     agree_in_units,
     check_probabilities_written,
     check_weights_written,
+    largest,
     precise_trace,
-    softmax_units,
 )
 from transformer.analysis.trace.opened import ROUNDING
 from transformer.analysis.trace.overview import Stage, stages, written_probabilities
@@ -107,12 +107,12 @@ class TraceOverview:
                 continue  # a recurrent encoder, or a decoder without attention
             shown, theirs = (_weights(side) for side in (own, expected))
             scores = [site for site in again.taken if (site.stack, site.tensor) == (stack, "scores")]
-            units = softmax_units(theirs, again, scores)
+            units = softmax_units(theirs, largest(again, scores))
             claim = f"The {stack}'s lines are the mean of its heads"
             yield agree_in_units(claim, shown, theirs, units, ROUNDING * WHOLE_PASS, how)
         how = "those of the written tokens, by the pass run again in double precision"
         expected = written_probabilities(precise, again)
-        units = softmax_units(expected, again, [LOGITS])
+        units = softmax_units(expected, largest(again, [LOGITS]))
         claim, tolerance = "They are the probabilities of this pass", ROUNDING * WHOLE_PASS
         yield agree_in_units(claim, data.probabilities, expected, units, tolerance, how)
         if seen.attentions:

@@ -193,6 +193,19 @@ def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch
     assert checks == [True, True, False, False]
 
 
+def test_losses_of_many_nats_round_in_proportion():
+    words = ("abc", "d", "ef", "gab", "hc", "b", "fed", "a")
+    model, sample, tokenizer, _ = surveyed(
+        "reverse", [Pair(" ".join(w), " ".join(w[::-1])) for w in words], norm="none"
+    )
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "query" in name or "key" in name:
+                parameter.mul_(4)  # an attention to one key alone, which rounding moves elsewhere
+    found = validation_importance(model, sample.pairs, tokenizer)
+    assert held(check_validation_importance(model, sample.pairs, tokenizer, found, measures=("loss",))) == [True] * 4
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_intervals_over_a_few_pairs_hold_however_skewed(seed):
     """With one pair in eight that matters, the samples are far from normal, and counts have eight steps."""

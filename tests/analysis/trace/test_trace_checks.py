@@ -8,7 +8,7 @@ import torch
 from page_models import save_model
 from random_models import random_model
 
-from transformer.analysis.trace.checks import check_probabilities_written, check_weights_written
+from transformer.analysis.trace.checks import check_probabilities_written, check_steps, check_weights_written
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind
@@ -18,11 +18,12 @@ SCORES = Site("decoder", 2, "cross", "scores")
 
 
 def with_large_scores(**sizes):
-    """A model whose cross-attention in the last layer has scores of some hundreds, and whose logits are as large."""
+    """A model without layer norm, whose scores and logits are some hundreds."""
     model = random_model(norm="none", tie_output=False, **sizes)
     with torch.no_grad():
-        model.decoder.layers[2].cross_attention.query.weight.mul_(5)
-        model.projection.weight.mul_(5)
+        for name, parameter in model.named_parameters():
+            if name.endswith(("query.weight", "projection.weight")):
+                parameter.mul_(3)
     return model
 
 
@@ -41,6 +42,7 @@ def test_weights_and_probabilities_of_large_scores_are_those_that_wrote_the_outp
     assert trace.taken[SCORES].abs().max() > 200 and apart > 1e-5, "more than numbers of size 1 deviate"
     assert check_weights_written(lab.model, trace, seen, [AttentionKind.CROSS]).holds
     assert check_probabilities_written(lab.model, trace, seen).holds
+    assert check_steps(lab.model, trace).holds
 
 
 def test_other_weights_and_probabilities_are_noticed_all_the_same(lab):

@@ -161,9 +161,11 @@ def check_validation_importance(
     how += f", {_REWRITTEN if means is None else _AT_MEAN}"
     losses, lengths = _losses(precise, pairs, tokenizer)
     if "loss" in measures:
-        yield agree("The loss with all heads", found.loss, math.fsum(losses) / math.fsum(lengths), _ROUNDING, how)
+        loss = math.fsum(losses) / math.fsum(lengths)
+        rounding = _ROUNDING * max(1.0, loss)  # a loss rounds in proportion to its size
+        yield agree("The loss with all heads", found.loss, loss, rounding, how)
         moved = np.array([less - losses for less in without_each(lambda: _losses(precise, pairs, tokenizer)[0])])
-        yield from _changes("loss", [head.loss for head in some], moved, lengths, how)
+        yield from _changes("loss", [head.loss for head in some], moved, lengths, how, rounding)
     if "exact_match" in measures:
         matches = _matches(precise, pairs, tokenizer)
         how = f"decoded token by token, {how}"
@@ -282,6 +284,7 @@ def _changes(
     moved: Float[ndarray, "head pair"],
     lengths: Float[ndarray, " pair"],
     how: str,
+    rounding: float = _ROUNDING,
 ) -> Iterator[Check]:
     """Checks changes and the ends of their intervals: the 2.5th and 97.5th percentiles of means of pairs drawn again.
 
@@ -291,16 +294,16 @@ def _changes(
     """
     values = [change.value for change in shown]
     again = [math.fsum(row) / math.fsum(lengths) for row in moved]
-    yield agree(f"The change of {what} without each head", values, again, _ROUNDING, how)
+    yield agree(f"The change of {what} without each head", values, again, rounding, how)
     ends, n = np.array([[change.low, change.high] for change in shown]), len(lengths)
     counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=_SAMPLES_SHOWN)
     means = _means(moved, lengths, (np.repeat(np.arange(n), count)[None] for count in counts))
     wanted = np.percentile(means, (2.5, 97.5), axis=1).T
     said = f"the same {_SAMPLES_SHOWN:,} samples of {n:,} pairs, drawn pair by pair"
-    yield agree(f"Each 95 % interval of the change of {what}", ends, wanted, _ROUNDING, said)
+    yield agree(f"Each 95 % interval of the change of {what}", ends, wanted, rounding, said)
     generator = np.random.default_rng(20_011)
     means = _means(moved, lengths, (generator.integers(n, size=(_AT_ONCE, n)) for _ in range(_SAMPLES // _AT_ONCE)))
-    beyond = max(_off_share(-means, -ends[:, 0]), _off_share(means, ends[:, 1]))
+    beyond = max(_off_share(-means, -ends[:, 0], rounding), _off_share(means, ends[:, 1], rounding))
     chance = 5 * math.sqrt(_BEYOND * (1 - _BEYOND) * (1 / _SAMPLES_SHOWN + 1 / _SAMPLES))
     said = f"{_SAMPLES:,} other samples; by how much the share beyond an end is off {_BEYOND:.1%}, at most"
     yield Check(f"Other samples give the same intervals of the change of {what}", beyond, chance, said)
@@ -313,10 +316,10 @@ def _means(
     return np.concatenate([moved[:, drawn].sum(axis=-1) / lengths[drawn].sum(axis=-1) for drawn in samples], axis=1)
 
 
-def _off_share(means: Float[ndarray, "head sample"], end: Float[ndarray, " head"]) -> float:
+def _off_share(means: Float[ndarray, "head sample"], end: Float[ndarray, " head"], rounding: float) -> float:
     """Returns by how much the share of samples above each upper end is off, at most; any share may lie at the end."""
-    above = (means > end[:, None] + _ROUNDING).mean(axis=1)
-    at_least = (means >= end[:, None] - _ROUNDING).mean(axis=1)
+    above = (means > end[:, None] + rounding).mean(axis=1)
+    at_least = (means >= end[:, None] - rounding).mean(axis=1)
     return float(np.maximum(above - _BEYOND, _BEYOND - at_least).max())
 
 

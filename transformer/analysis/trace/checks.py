@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.checks import Check, agree
+from transformer.analysis.checks import Check, agree, softmax_units
 from transformer.analysis.trace.opened import ROUNDING, Moved, OpenedStep, check_equation, open_step
 from transformer.analysis.trace.step import Step, TracedModel, Value
 from transformer.analysis.trace.steps import find_step, steps
@@ -37,17 +37,6 @@ def check_steps(model: TracedModel, trace: Trace) -> Check:
     return Check("Every step's equation gives what the pass computed", float(len(failing)), 0.0, how)
 
 
-def softmax_units(outputs: Float[ndarray, "*any"], trace: Trace, given: Iterable[Site]) -> Float[ndarray, "*any"]:
-    """Returns how far rounding may move each output of softmaxes over the numbers at these sites, in units of ROUNDING.
-
-    Numbers round in proportion to their size, and move an output p by at most 2 p (1 - p) times as much as they move:
-    scores of 200 a weight of a half by a hundred times as much as scores of 2, and a weight next to 1 hardly.
-    The mean of several outputs moves no further than that either, as p (1 - p) is concave.
-    """
-    size = max(float(trace.taken[site].abs().max()) for site in given)
-    return np.maximum(1.0, 2 * size * outputs * (1 - outputs))
-
-
 def agree_in_units(
     claim: str,
     shown: Float[ndarray, "*any"],
@@ -60,6 +49,11 @@ def agree_in_units(
     if shown.shape == again.shape:
         shown, again = shown / units, again / units
     return agree(claim, shown, again, tolerance, f"{how}, less where large scores move them more")
+
+
+def largest(trace: Trace, sites: Iterable[Site]) -> float:
+    """Returns the size of the largest number at these sites."""
+    return max(float(trace.taken[site].abs().max()) for site in sites)
 
 
 @torch.no_grad()
@@ -124,7 +118,7 @@ def check_weights_written(
             mine, theirs = mine[:, -1], theirs[:, trace.last]
         elif site in again:
             theirs = again[site].numpy()[0]
-        units.append(softmax_units(theirs.ravel(), trace, [Site(stack, at, sublayer, "scores")]))
+        units.append(softmax_units(theirs.ravel(), largest(trace, [Site(stack, at, sublayer, "scores")])))
         shown.append(mine.ravel())
         recorded.append(theirs.ravel())
     return agree_in_units(
@@ -145,7 +139,7 @@ def check_probabilities_written(model: TracedModel, trace: Trace, seen: Inspecti
     written = shown.values[rows, np.array(seen.target_ids)[rows]]
     how = f"those of the tokens written, {len(rows):,} in all, against those of {_decoding(trace)}"
     tolerance, recorded = STEP_TOLERANCE if trace.sees_later else ROUNDING, seen.probabilities[rows]
-    units = softmax_units(recorded, trace, [LOGITS])
+    units = softmax_units(recorded, largest(trace, [LOGITS]))
     claim = "They are the probabilities that wrote the output"
     return agree_in_units(claim, written, recorded, units, tolerance, how)
 
