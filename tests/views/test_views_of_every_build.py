@@ -1,6 +1,6 @@
 """Every example of a view, and the analyses that make its subject, on a model of every build and on runs of no step:
-there is something to show, or an error that pages say as a sentence. Which views and analyses those are is read from
-the examples; the shipped model of symbols, of which they are, is another one here.
+there is something to show of which every check holds, or an error that pages say as a sentence. Which views and
+analyses those are is read from the examples; the shipped model of symbols, of which they are, is another one here.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ def offered(view: Any, lab: Lab) -> Any:
 
 
 def faults(examples: list[Example], lab: Lab | None = None) -> list[str]:
-    """What the examples raise that no page says, one line each."""
+    """What the examples raise that no page says, and the checks that do not hold, one line each."""
     found = []
     for example in examples:
         view = example.view if lab is None else offered(example.view, lab)
@@ -70,7 +70,9 @@ def faults(examples: list[Example], lab: Lab | None = None) -> list[str]:
             data = data_of(view, subject)
             view.figure(data)
             view.tables(data)
-            assert tuple(checks_of(view, subject, data))
+            checks = tuple(checks_of(view, subject, data))
+            assert checks
+            found += [f"{view!r}: {check}" for check in checks if not check.holds]
         except CANNOT_SHOW as error:
             assert str(error)
         except Exception as error:
@@ -84,7 +86,7 @@ def faults(examples: list[Example], lab: Lab | None = None) -> list[str]:
 
 @pytest.mark.slow_variants
 @pytest.mark.parametrize("build", list(reversed(EVERY_SETTING)))  # those of other families take less time
-def test_every_view_of_a_model_of_every_build_is_shown_or_says_why_not(build, examples_of, tmp_path):
+def test_every_view_of_a_model_of_every_build_is_shown_and_proved_or_says_why_not(build, examples_of, tmp_path):
     save_model(tmp_path / "model", EVERY_SETTING[build])
     lab = Lab(load_checkpoint(tmp_path / "model"))
     examples_of(lab)
@@ -100,7 +102,7 @@ def test_the_combined_builds_leave_no_setting_out():
 
 @pytest.mark.slow_variants
 @pytest.mark.parametrize("state", NO_STEP)
-def test_every_view_of_a_run_of_no_step_is_shown_or_says_why_not(state, room, monkeypatch):
+def test_every_view_of_a_run_of_no_step_is_shown_and_proved_or_says_why_not(state, room, monkeypatch):
     forget()
     folder = run_folder(run_of_no_step(state))
     monkeypatch.setattr(view_examples, "find_checkpoint", lambda name: folder)

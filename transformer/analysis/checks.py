@@ -45,6 +45,17 @@ def agree(claim: str, shown: object, again: object, tolerance: float, how: str) 
     return Check(claim, float(apart[~np.isnan(apart)].max(initial=0.0)), tolerance, f"{how}; largest difference")
 
 
+def softmax_units(outputs: Float[ndarray, "*any"], size: float) -> Float[ndarray, "*any"]:
+    """Returns how far rounding may move each output of a softmax over numbers up to this size, in units of what it may
+    move a number of size 1.
+
+    Numbers round in proportion to their size, and move an output p by at most 2 p (1 - p) times as much as they move:
+    scores of 200 a weight of a half by a hundred times as much as scores of 2, and a weight next to 1 hardly.
+    The mean of several outputs moves no further than that either, as p (1 - p) is concave.
+    """
+    return np.maximum(1.0, 2 * size * outputs * (1 - outputs))
+
+
 def check_decoding(
     model: AnyModel,
     *,

@@ -16,28 +16,29 @@ def edit_marks(a: Sequence[object], b: Sequence[object]) -> tuple[frozenset[int]
 def align(a: Sequence[object], b: Sequence[object]) -> Aligned:
     """The alignment of two sequences with the fewest substitutions, insertions and deletions (Levenshtein).
 
-    Of several with as few, one that keeps what is equal, then one that substitutes.
+    Of several with as few, one that keeps most of what is equal, then one that substitutes.
     """
     if list(a) == list(b):  # as an output and itself: no need for the whole table
         return tuple((i, i) for i in range(len(a)))
     rows, columns = len(a) + 1, len(b) + 1
-    # cost[i][j]: edits that turn a[i:] into b[j:]
+    # cost[i][j]: edits that turn a[i:] into b[j:], each dearer than all that can be kept, less the elements kept
+    edit = rows + columns
     cost = [[0] * columns for _ in range(rows)]
     for i in reversed(range(rows)):
         for j in reversed(range(columns)):
             if i == len(a) or j == len(b):
-                cost[i][j] = len(a) - i + len(b) - j
+                cost[i][j] = edit * (len(a) - i + len(b) - j)
             elif a[i] == b[j]:
-                cost[i][j] = cost[i + 1][j + 1]
+                cost[i][j] = cost[i + 1][j + 1] - 1
             else:
-                cost[i][j] = 1 + min(cost[i + 1][j + 1], cost[i + 1][j], cost[i][j + 1])
+                cost[i][j] = edit + min(cost[i + 1][j + 1], cost[i + 1][j], cost[i][j + 1])
     pairs: list[tuple[int | None, int | None]] = []
     i = j = 0
     while i < len(a) or j < len(b):
-        if i < len(a) and j < len(b) and cost[i][j] == cost[i + 1][j + 1] + (a[i] != b[j]):
+        if i < len(a) and j < len(b) and cost[i][j] == cost[i + 1][j + 1] + (-1 if a[i] == b[j] else edit):
             pairs.append((i, j))
             i, j = i + 1, j + 1
-        elif i < len(a) and cost[i][j] == 1 + cost[i + 1][j]:
+        elif i < len(a) and cost[i][j] == edit + cost[i + 1][j]:
             pairs.append((i, None))
             i += 1
         else:

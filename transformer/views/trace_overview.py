@@ -8,11 +8,14 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.checks import Check, agree
+from transformer.analysis.checks import Check, agree, softmax_units
 from transformer.analysis.trace.checks import (
+    LOGITS,
     WHOLE_PASS,
+    agree_in_units,
     check_probabilities_written,
     check_weights_written,
+    largest,
     precise_trace,
 )
 from transformer.analysis.trace.opened import ROUNDING
@@ -103,10 +106,15 @@ class TraceOverview:
             if all(stage.weights is None for stage in expected):
                 continue  # a recurrent encoder, or a decoder without attention
             shown, theirs = (_weights(side) for side in (own, expected))
-            yield agree(f"The {stack}'s lines are the mean of its heads", shown, theirs, ROUNDING * WHOLE_PASS, how)
+            scores = [site for site in again.taken if (site.stack, site.tensor) == (stack, "scores")]
+            units = softmax_units(theirs, largest(again, scores))
+            claim = f"The {stack}'s lines are the mean of its heads"
+            yield agree_in_units(claim, shown, theirs, units, ROUNDING * WHOLE_PASS, how)
         how = "those of the written tokens, by the pass run again in double precision"
         expected = written_probabilities(precise, again)
-        yield agree("They are the probabilities of this pass", data.probabilities, expected, ROUNDING * WHOLE_PASS, how)
+        units = softmax_units(expected, largest(again, [LOGITS]))
+        claim, tolerance = "They are the probabilities of this pass", ROUNDING * WHOLE_PASS
+        yield agree_in_units(claim, data.probabilities, expected, units, tolerance, how)
         if seen.attentions:
             yield check_weights_written(lab.model, trace, seen, tuple(seen.attentions))
         yield check_probabilities_written(lab.model, trace, seen)

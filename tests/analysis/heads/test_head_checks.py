@@ -23,7 +23,7 @@ from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.heads.similarity import group_similar
 from transformer.analysis.heads.survey import survey
 from transformer.analysis.heads.survey_checks import check_similarity, check_survey, value_of
-from transformer.analysis.heads.validation_importance import RESAMPLES, validation_importance
+from transformer.analysis.heads.validation_importance import RESAMPLES, intervals, validation_importance
 from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.data.tasks import TASKS, AlignmentUnit, held_out_pairs
@@ -191,6 +191,31 @@ def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch
     found = validation_importance(model, sample.pairs, tokenizer)
     checks = held(check_validation_importance(model, sample.pairs, tokenizer, found, measures=("loss",)))
     assert checks == [True, True, False, False]
+
+
+def test_losses_of_many_nats_round_in_proportion():
+    words = ("abc", "d", "ef", "gab", "hc", "b", "fed", "a")
+    model, sample, tokenizer, _ = surveyed(
+        "reverse", [Pair(" ".join(w), " ".join(w[::-1])) for w in words], norm="none"
+    )
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "query" in name or "key" in name:
+                parameter.mul_(4)  # an attention to one key alone, which rounding moves elsewhere
+    found = validation_importance(model, sample.pairs, tokenizer)
+    assert held(check_validation_importance(model, sample.pairs, tokenizer, found, measures=("loss",))) == [True] * 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_intervals_over_a_few_pairs_hold_however_skewed(seed):
+    """With one pair in eight that matters, the samples are far from normal, and counts have eight steps."""
+    generator = np.random.default_rng(seed)
+    skewed, counts, lengths = generator.exponential(size=(6, 8)) ** 4, generator.integers(-1, 2, (6, 8)), np.ones(8)
+    for moved in (skewed, counts.astype(float)):
+        shown = intervals(moved, lengths)
+        assert held(ablation_checks._changes("loss", shown, moved, lengths, "")) == [True] * 3
+        shifted = [replace(change, high=change.value) for change in shown]
+        assert held(ablation_checks._changes("loss", shifted, moved, lengths, "")) == [True, False, False]
 
 
 @pytest.mark.parametrize("goal", [Goal(), Goal(1)])

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transformer.analysis.steps.branches import prefix_tree
+from transformer.analysis.steps.output_checks import check_changes
 from transformer.figures.steps.branches import TreeToken, branches_figure, two_branches_figure
+from transformer.inspection.token_alignment import edit_marks
 
 OUTPUTS = [(4, 5, 6, 2), (4, 7, 2), (9, 2), (4, 7, 2, 8), (4, 5, 6, 2)]
 
@@ -26,6 +30,22 @@ def test_weights_add_up_where_outputs_meet():
     assert sum(node.weight for node in tree if node.step == 1) == 100
     with pytest.raises(ValueError, match="5 outputs need as many weights, not 1"):
         prefix_tree(OUTPUTS, [1.0])
+
+
+@given(st.text(alphabet="abc", max_size=7), st.text(alphabet="abc", min_size=1, max_size=7))
+def test_marks_of_changed_tokens_hold_and_any_other_mark_is_noticed(before, after):
+    changed = np.isin(np.arange(len(after)), sorted(edit_marks(before, after)[1]))
+    assert check_changes(before, after, changed).holds
+    for place in range(len(after)):
+        wrong = changed.copy()
+        wrong[place] = not wrong[place]
+        assert not check_changes(before, after, wrong).holds
+
+
+def test_a_token_that_stands_elsewhere_in_the_other_output_may_be_marked():
+    """Three substitutions change "xxa" into "ayy"; to keep the a takes two deletions and two insertions."""
+    assert check_changes("xxa", "ayy", np.array([True, True, True])).holds
+    assert not check_changes("xxa", "ayy", np.array([False, True, True])).holds
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tiny_runs
 import torch
-from random_models import half_trained_model, reversals
+from random_models import half_trained_model, random_model, reversals
 
 from transformer.analysis.steps.exposure_bias import exposure_bias, reference_losses
+from transformer.analysis.steps.output_checks import SlowReader, check_exposure, check_reference_losses
 from transformer.config import ModelConfig
 from transformer.decoding.greedy import Constraints, greedy, teacher_forced_log_probs
 from transformer.model.transformer import Transformer
@@ -90,6 +91,24 @@ def test_the_numbers_of_a_position_are_those_of_its_sentences(measured):
         own = [s.written[at.position] for s in going]
         assert at.free_right == sum(a == s.reference[at.position] for a, s in zip(own, going, strict=True))
     assert abs(found.positions[0].bias) < 1e-6, "nothing was written before the first token"
+
+
+def test_padding_is_never_the_most_probable_token():
+    """Nothing was written before the first token, so there both ways must count the same tokens as right."""
+    model = random_model(
+        vocab_size=tiny_runs.tokenizer().vocab_size, output_bias=True, tie_output=False, dtype=torch.float64
+    )
+    with torch.no_grad():
+        model.projection.bias[model.config.pad_id] = 100.0
+    pairs, tokenizer = tiny_runs.corpus().validation, tiny_runs.tokenizer()
+    seen = [reference_losses(model, [*tokenizer.encode(p.source), 2], [*tokenizer.encode(p.target), 2]) for p in pairs]
+    assert all(s.likeliest[0] == s.written[0] and model.config.pad_id not in s.likeliest for s in seen)
+    for s, pair in zip(seen, pairs, strict=True):
+        checks = check_reference_losses(SlowReader(model, ()), [*tokenizer.encode(pair.source), 2], s)
+        assert all(check.holds for check in checks)
+    found = exposure_bias(model, pairs, tokenizer)
+    assert all(check.holds for check in check_exposure(SlowReader(model, ()), pairs, tokenizer, found.positions))
+    assert found.positions[0].forced_right == found.positions[0].free_right > 0
 
 
 def test_under_constraints_free_running_is_greedy(model):

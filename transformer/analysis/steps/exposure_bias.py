@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
@@ -38,7 +38,7 @@ class ReferenceLosses:
     written: tuple[int, ...]
     """The model's own output, its eos included where it has one."""
     likeliest: tuple[int, ...]
-    """The most probable token at each position, teacher-forced."""
+    """The most probable token at each position, teacher-forced; never padding, which is not written."""
     forced_loss: Float[ndarray, " position"]
     """Loss of each reference token in nats, after the reference's tokens before it."""
     free_loss: Float[ndarray, " position"]
@@ -63,7 +63,8 @@ class AtPosition:
     count: int
     """The number of sentences whose reference has this position."""
     forced_right: int
-    """The number of sentences in which the most probable token after the right words is the right one."""
+    """The number of sentences in which the most probable token after the right words is the right one; padding, which
+    is not written, is left out, as it is in free running."""
     free_right: int
     """The number of sentences in which the token that the model wrote here by itself is the right one."""
     forced_loss: float
@@ -96,7 +97,7 @@ def reference_losses(
     return ReferenceLosses(
         tuple(reference),
         tuple(int(step.tokens[0]) for step in steps),
-        tuple(forced.argmax(dim=1).tolist()),
+        tuple(_likeliest(forced, model.config.pad_id).tolist()),
         (-forced.gather(1, target[0, :, None])[:, 0]).numpy(),
         lost.numpy(),
     )
@@ -158,11 +159,18 @@ def _measured(model: Transformer, batch: Batch, tap: Tap | None) -> list[tuple[n
         ended = step.finished
     parts = (
         -forced.gather(2, target[:, :, None])[:, :, 0],
-        forced.argmax(dim=2) == target,
+        _likeliest(forced, model.config.pad_id) == target,
         losses,
         hits,
     )
     return [_row(parts, row, int(real[row].sum())) for row in range(len(target))]
+
+
+def _likeliest(log_probs: Float[Tensor, "*any vocab"], pad_id: int) -> Int[Tensor, " *any"]:
+    """Returns the most probable tokens that can be written."""
+    writable = log_probs.clone()
+    writable[..., pad_id] = -torch.inf
+    return writable.argmax(dim=-1)
 
 
 def _row(parts: tuple[Tensor, ...], row: int, length: int) -> tuple[ndarray, ndarray, ndarray, ndarray]:

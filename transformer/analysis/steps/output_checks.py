@@ -110,17 +110,35 @@ def check_written(
 
 
 def check_changes(before: Sequence[str], after: Sequence[str], changed: Bool[ndarray, " step"]) -> Check:
-    """Checks that the unmarked tokens are a longest common subsequence of two outputs."""
-    longest = np.zeros((len(before) + 1, len(after) + 1), dtype=int)
-    for i, left in enumerate(before):
-        for j, right in enumerate(after):
-            longest[i + 1, j + 1] = longest[i, j] + 1 if left == right else max(longest[i, j + 1], longest[i + 1, j])
-    kept = [token for token, mark in zip(after, changed, strict=True) if not mark]
-    rest = iter(before)
-    in_order = all(token in rest for token in kept)
-    apart = abs(len(kept) - int(longest[-1, -1])) + (not in_order)
-    how = f"{len(kept)} unmarked tokens against the longest common subsequence; difference"
-    return Check("As few tokens as possible are marked as changed", float(apart), 0.0, how)
+    """Checks that the marks are those of an alignment with the fewest edits that keeps as many tokens as any such."""
+    fewest, most_kept = _fewest_edits(before, after)
+    edits, kept = _fewest_edits(before, after, changed.tolist())
+    apart = edits - fewest + abs(most_kept - kept)
+    how = f"edits counted with these {int(changed.sum())} marks and without; more edits, and tokens needlessly marked"
+    return Check("The fewest edits change the marked tokens, and no others", apart, 0.0, how)
+
+
+def _fewest_edits(
+    before: Sequence[str], after: Sequence[str], changed: Sequence[bool] | None = None
+) -> tuple[float, float]:
+    """Returns the fewest substitutions, insertions and deletions between two outputs, and the most tokens they keep.
+
+    With `changed` they keep the tokens of `after` that it does not mark, and no others; infinite where that cannot be.
+    """
+    # Row by row as in Wagner and Fischer (1974): the edits of each beginning of `before`, and less the tokens kept.
+    counted = [(float(i), 0.0) for i in range(len(before) + 1)]
+    for j, token in enumerate(after):
+        may_change, may_stay = changed is None or changed[j], changed is None or not changed[j]
+        above, counted = counted, [(counted[0][0] + 1 if may_change else math.inf, 0.0)]
+        for i, own in enumerate(before):
+            ways = [(counted[i][0] + 1, counted[i][1])]
+            if may_change:
+                ways += [(edits + 1, kept) for edits, kept in (above[i], above[i + 1])]
+            if may_stay and own == token:
+                ways.append((above[i][0], above[i][1] - 1))
+            counted.append(min(ways))
+    edits, kept = counted[-1]
+    return edits, -kept
 
 
 def check_samples(
@@ -221,6 +239,7 @@ def check_exposure(
         forced = reader.log_probs(source, reference)
         written = reader.greedy(source, len(reference))
         free = reader.log_probs(source, written)
+        forced[:, reader.pad] = -math.inf
         for position, token in enumerate(reference):
             right = int(forced[position].argmax()) == token
             forced_hits.setdefault(position, []).append(right)

@@ -1,14 +1,16 @@
 """Checks of a recorded pass: every equation on it holds, recording changed nothing, and it has the numbers that wrote
 the output."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from numpy import ndarray
 
-from transformer.analysis.checks import Check, agree
+from transformer.analysis.checks import Check, agree, softmax_units
 from transformer.analysis.trace.opened import ROUNDING, Moved, OpenedStep, check_equation, open_step
 from transformer.analysis.trace.step import Step, TracedModel, Value
 from transformer.analysis.trace.steps import find_step, steps
@@ -21,6 +23,7 @@ from transformer.model.taps import Recording, Site
 
 STEP_TOLERANCE = 1e-6
 """The largest difference of a probability in a step's own pass and in the decoding; with a cache ROUNDING holds."""
+LOGITS = Site("decoder", None, None, "logits")
 WHOLE_PASS = 10
 """The deviation of a whole pass in float32, in units of that of one step."""
 
@@ -34,12 +37,31 @@ def check_steps(model: TracedModel, trace: Trace) -> Check:
     return Check("Every step's equation gives what the pass computed", float(len(failing)), 0.0, how)
 
 
+def agree_in_units(
+    claim: str,
+    shown: Float[ndarray, "*any"],
+    again: Float[ndarray, "*any"],
+    units: Float[ndarray, "*any"],
+    tolerance: float,
+    how: str,
+) -> Check:
+    """Returns the check that two arrays hold the same numbers, each difference measured in its own unit."""
+    if shown.shape == again.shape:
+        shown, again = shown / units, again / units
+    return agree(claim, shown, again, tolerance, f"{how}, less where large scores move them more")
+
+
+def largest(trace: Trace, sites: Iterable[Site]) -> float:
+    """Returns the size of the largest number at these sites."""
+    return max(float(trace.taken[site].abs().max()) for site in sites)
+
+
 @torch.no_grad()
 def check_unrecorded(model: TracedModel, trace: Trace) -> Check:
     """Checks that the pass ends in the same logits when nothing is recorded."""
     tap = compile_interventions(trace.interventions, model)
     again = model(torch.tensor([trace.source]), torch.tensor([trace.inputs]), tap=tap)[0].numpy()
-    logits = trace.taken[Site("decoder", None, None, "logits")].numpy()
+    logits = trace.taken[LOGITS].numpy()
     size = max(1.0, float(abs(logits).max()))
     how = f"the pass run again with nothing recorded, {logits.size:,} logits"
     return agree("Recording does not change the pass", logits, again, ROUNDING * WHOLE_PASS * size, how)
@@ -87,7 +109,7 @@ def check_weights_written(
     ]
     lost = trace.sees_later and "decoder_self" in kinds and trace.last + 1 < len(seen.target_ids)
     again = _own_pass_again(model, trace, seen) if lost else {}
-    shown, recorded = [], []
+    shown, recorded, units = [], [], []
     for kind, at in places:
         stack, sublayer = kind.where
         site = Site(stack, at, sublayer, "weights")
@@ -96,12 +118,14 @@ def check_weights_written(
             mine, theirs = mine[:, -1], theirs[:, trace.last]
         elif site in again:
             theirs = again[site].numpy()[0]
+        units.append(softmax_units(theirs.ravel(), largest(trace, [Site(stack, at, sublayer, "scores")])))
         shown.append(mine.ravel())
         recorded.append(theirs.ravel())
-    return agree(
+    return agree_in_units(
         "They are the weights that wrote the output",
         np.concatenate(shown),
         np.concatenate(recorded),
+        np.concatenate(units),
         ROUNDING,
         f"{sum(map(len, shown)):,} weights of all heads against those of {_decoding(trace, rerun=lost)}",
     )
@@ -114,8 +138,10 @@ def check_probabilities_written(model: TracedModel, trace: Trace, seen: Inspecti
     (shown,) = open_step(trace, find_step(model, "decoder.probabilities")).comes_out
     written = shown.values[rows, np.array(seen.target_ids)[rows]]
     how = f"those of the tokens written, {len(rows):,} in all, against those of {_decoding(trace)}"
-    tolerance = STEP_TOLERANCE if trace.sees_later else ROUNDING
-    return agree("They are the probabilities that wrote the output", written, seen.probabilities[rows], tolerance, how)
+    tolerance, recorded = STEP_TOLERANCE if trace.sees_later else ROUNDING, seen.probabilities[rows]
+    units = softmax_units(recorded, largest(trace, [LOGITS]))
+    claim = "They are the probabilities that wrote the output"
+    return agree_in_units(claim, written, recorded, units, tolerance, how)
 
 
 def _same_arrays(claim: str, mine: Sequence[Value], theirs: Sequence[Value]) -> Check:

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import torch
 
+from transformer.analysis.checks import softmax_units
 from transformer.analysis.trace.reference import layer_norm, linear, sinusoids, softmax
 from transformer.analysis.trace.step import (
     Computed,
@@ -308,11 +309,14 @@ class Probabilities(Step):
         first = trace.last if trace.sees_later else 0
         rows = f"of step {first}" if trace.sees_later else f"of all {len(decoded)} steps"
         shown = logits.log_softmax(dim=-1).exp()  # rounded as in the decoding
+        expected = softmax(logits)[first:]
+        units = torch.from_numpy(softmax_units(expected.numpy(), float(logits.abs().max())))
         return Computed(
             (at.value("logits", logits, "vocab"),),
             (at.value("probabilities", shown, "vocab", recorded=False),),
-            ((softmax(logits)[first:], decoded[first:]),),
-            f"the softmax of these logits, against the probabilities {rows} of the decoding that wrote the output",
+            ((expected / units, decoded[first:] / units),),
+            f"the softmax of these logits, against the probabilities {rows} of the decoding that wrote the output, "
+            "less where large logits move them more",
         )
 
 
