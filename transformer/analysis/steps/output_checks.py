@@ -125,7 +125,7 @@ def _fewest_edits(
 
     With `changed` they keep the tokens of `after` that it does not mark, and no others; infinite where that cannot be.
     """
-    # Row by row as in Wagner and Fischer (1974): the edits of each beginning of `before`, and less the tokens kept.
+    # Row by row as in Wagner and Fischer (1974): for each beginning of `before`, edits, and minus the tokens kept.
     counted = [(float(i), 0.0) for i in range(len(before) + 1)]
     for j, token in enumerate(after):
         may_change, may_stay = changed is None or changed[j], changed is None or not changed[j]
