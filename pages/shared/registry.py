@@ -185,7 +185,7 @@ PAGES = (
         SWITCH_OFF,
         then=NextQuestion(
             "And if it was trained without the mask?",
-            "See models that were trained without one part fail.",
+            "See how models trained without one part fail.",
             "gallery",
         ),
     ),
@@ -210,7 +210,12 @@ PAGES = (
         "two-at-once",
         COMPARE,
         families=ANY,
-        then=NextQuestion("How was this done before attention?", "See what one vector keeps of a sentence.", "before"),
+        then=NextQuestion(
+            "How was this done before attention?",
+            "See what one vector keeps of a sentence.",
+            "before",
+            {"model": "reverse-rnn"},
+        ),
     ),
     RegisteredPage(
         "before",
@@ -266,7 +271,7 @@ PAGES = (
         MEASURE,
         shows_a_sentence=False,
         decodes=False,
-        then=NextQuestion("Could you explain it to a friend?", "Try yourself in ten short lessons.", "learn"),
+        then=NextQuestion("Could you explain it to a friend?", "Test yourself in the lessons.", "learn"),
     ),
 )
 """The pages in the order of the navigation; the app opens on the first."""
