@@ -25,7 +25,7 @@ def test_the_smallest_set_is_searched_and_what_it_writes_is_shown():
     assert found.sets
     said = texts(at)
     assert f"{found.n_sets:,} sets of that size do" in said or "only set of that size" in said
-    links = [link for link in at.get("page_link") if "switch=" in link.proto.query_string]
+    links = [link for link in at.get("page_link") if "switch=off" in link.proto.query_string]
     assert len(links) == len(found.sets)
 
 
@@ -87,7 +87,7 @@ def test_an_output_that_was_cut_off_is_marked(monkeypatch):
     )
     at = heads(section="smallest", text="c b d", goal="any")
     assert "No end mark was written: it was cut off at 16 tokens" in texts(at)
-    (link,) = [link for link in at.get("page_link") if "switch=" in link.proto.query_string]
+    (link,) = [link for link in at.get("page_link") if "switch=off" in link.proto.query_string]
     assert link.proto.label.endswith("cut off at 16 tokens, no end mark")
 
 
