@@ -19,6 +19,7 @@ import streamlit as st
 from streamlit.runtime.state import SessionState
 
 from pages.shared.background import Died
+from pages.shared.url.session import keep_last_url
 
 P = ParamSpec("P")
 
@@ -49,6 +50,7 @@ def guarded_fragment(what: str, render: Callable[P, None], *, every: float | Non
 
     @wraps(render)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        keep_last_url()
         with guard(what):
             render(*args, **kwargs)
         render_failures()

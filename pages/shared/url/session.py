@@ -7,6 +7,7 @@ the visitor's view as it is.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -151,6 +152,14 @@ def catch_up() -> None:
     context, last = get_script_run_ctx(), session().last
     if context is not None and context.fragment_ids_this_run and last is not None and in_url(st.query_params) != last:
         st.query_params.from_dict(last)
+
+
+def keep_last_url() -> None:
+    """Lets a run of the whole page that a fragment asks for begin with the last URL: the fragment's request may have
+    left the browser before that arrived there, however long ago. Whoever follows a link runs the whole page."""
+    context, last = get_script_run_ctx(suppress_warning=True), session().last
+    if context is not None and context.fragment_ids_this_run and last is not None:
+        context.query_string = urlencode(last, doseq=True)
 
 
 def went_back() -> bool:
