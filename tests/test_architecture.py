@@ -190,7 +190,7 @@ def may_import(name: str, imported: str) -> bool:
     if not within_package(name, "pages") or imported.endswith(".page"):
         return False
     page = name.split(".")[1]
-    takes_files = page in ("train", "runs", "playground", "tokenizers", "heads", "training")
+    takes_files = page in ("train", "runs", "playground", "race", "tokenizers", "heads", "training")
     shared = ("shared", "training") if takes_files else ("shared",)
     return imported.split(".")[1] in (page, *shared)
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from pages.playground.choices import HEADS, LAYERS, LONGEST, MODELS, PAGE, PARTS, POSITIONS, SLOW, STRINGS, TASKS, Part
+from pages.playground.choices import PAGE, SLOW
 from pages.playground.running import pause, play, restart, slow_down, step, turn
 from pages.shared import fields
 from pages.shared.fields import Options
+from pages.training.live.settings import HEADS, LAYERS, LONGEST, MODELS, PARTS, POSITIONS, STRINGS, TASKS, Part
+from pages.training.live.short_runs import is_over
 from transformer.runs.run_folder import Run
 
 
@@ -30,7 +32,7 @@ def render_controls(run: Run | None) -> None:
 
 def _buttons(run: Run | None) -> None:
     active = run is not None and run.status.active
-    finished = run is not None and run.status.state in ("finished", "stopped")
+    finished = run is not None and is_over(run)
     if active:
         label, icon, action = "Pause", "pause", pause
     elif finished:

@@ -2,30 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from pages.playground.choices import OF_LETTERS, TASKS, Expected, Knobs, Part, Task
+from pages.playground.choices import Expected, Knobs
 from pages.playground.guess import is_asked, said_of
 from pages.playground.trials import TRIALS, WHOLE, Trial, after, is_whole, trial_of
-from transformer.analysis.training.progress import Progress, progress_of
+from pages.training.live.results import FAILED, LEARNED, Result, result_of
+from pages.training.live.settings import OF_LETTERS, SHORT, TASKS, WHY, Task
 from transformer.figures.labels import SPECIAL_TOKENS
 from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
-
-LEARNED, FAILED = 0.95, 0.1
-"""The shares of right answers from which on it has learned the task, and below which it has not."""
-_WHY: dict[Part, str] = {
-    "residual": "Without residual connections each sublayer replaces its input instead of adding to it.",
-    "warmup_steps": "Without warm-up the first steps are the largest, when the optimizer knows least of the gradients.",
-    **{trial.knobs["without"][0]: trial.why for trial in TRIALS if trial.knobs["without"]},
-}
-_SHORT: dict[Part, str] = {
-    "positions": "positions",
-    "causal_mask": "the causal mask",
-    "residual": "residual connections",
-    "scale_scores": "scaling",
-    "warmup_steps": "warm-up",
-}
 
 
 @dataclass(frozen=True)
@@ -38,20 +24,16 @@ class Next:
 
 def ending(run: Run, knobs: Knobs, output: LiveOutput | None = None) -> tuple[str, Next]:
     """Returns what happened, and what to try next; `output` is the visitor's string with the last weights."""
-    progress = progress_of(run.folder)
-    exact, loss = progress.last("validation", "exact_match"), progress.last("validation", "loss")
-    if exact is None or loss is None:
+    result = result_of(run)
+    if result is None:
         return "It was stopped before it was tested once.", Next("", {})
-    if exact >= LEARNED:
-        told = _learned(run, knobs, output, progress, exact)
-    else:
-        told = _failed(run, knobs, output, exact, loss)
-    return told + _expectation(knobs.expected, exact), _next(knobs, exact)
+    said = _learned(result, knobs, output) if result.has_learned else _failed(result, knobs, output)
+    return said + _expectation(knobs.expected, result), _next(knobs, result)
 
 
-def _learned(run: Run, knobs: Knobs, output: LiveOutput | None, progress: Progress, exact: float) -> str:
-    first = progress.first_right(LEARNED)
-    said = f"**It learned to {TASKS[knobs.task]}**: {_share(run, exact)} right"
+def _learned(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
+    first = result.first_right
+    said = f"**It learned to {TASKS[knobs.task]}**: {result.share} right"
     said += f", over {100 * LEARNED:.0f} % for the first time at step {first:,}." if first else "."
     if (trial := trial_of(knobs)) is not None and trial.enough:
         return f"{said} {trial.enough}"
@@ -62,21 +44,18 @@ def _learned(run: Run, knobs: Knobs, output: LiveOutput | None, progress: Progre
     return said
 
 
-def _failed(run: Run, knobs: Knobs, output: LiveOutput | None, exact: float, loss: float) -> str:
-    said = "**It did not learn it.**" if exact < FAILED else "**It learned it in part.**"
-    steps = run.status.step
-    said += f" After {steps:,} steps it gets {_share(run, exact)} right, with a loss of {loss:.2g} nats per token."
+def _failed(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
+    said = "**It did not learn it.**" if result.exact < FAILED else "**It learned it in part.**"
+    said += (
+        f" After {result.steps:,} steps it gets {result.share} right, with a loss of {result.loss:.2g} nats per token."
+    )
     if output is not None and knobs.task in OF_LETTERS:
         said += f" {_own(knobs.task, output)}"
     if (trial := trial_of(knobs)) is not None:
         return f"{said} {trial.why}"
     if len(knobs.without) == 1:
-        return f"{said} {_WHY[knobs.without[0]]}"
+        return f"{said} {WHY[knobs.without[0]]}"
     return f"{said} It had to do without {_names(knobs)}." if knobs.without else said
-
-
-def _share(run: Run, exact: float) -> str:
-    return f"{100 * exact:.3g} % of {run.settings.train.evaluate_pairs:,} new examples"
 
 
 def _own(task: Task, output: LiveOutput) -> str:
@@ -96,17 +75,17 @@ def _letters(tokens: Sequence[str]) -> list[str]:
     return [token for token in tokens if token not in SPECIAL_TOKENS]
 
 
-def _expectation(expected: Expected | None, exact: float) -> str:
+def _expectation(expected: Expected | Literal[""], result: Result) -> str:
     if not expected:
         return ""
-    return " As you expected." if (expected == "learns") == (exact >= LEARNED) else " You expected the opposite."
+    return " As you expected." if (expected == "learns") == result.has_learned else " You expected the opposite."
 
 
 def _names(knobs: Knobs) -> str:
-    return " and ".join(_SHORT[part] for part in knobs.without)
+    return " and ".join(SHORT[part] for part in knobs.without)
 
 
-def _next(knobs: Knobs, exact: float) -> Next:
+def _next(knobs: Knobs, result: Result) -> Next:
     """Returns the experiment after this one; before the first, what leads to a success."""
     trial = trial_of(knobs)
     if trial is not None:
@@ -114,7 +93,7 @@ def _next(knobs: Knobs, exact: float) -> Next:
         return _only("Now learn to sort", WHOLE | {"task": "sort"}) if following is None else _asked(following)
     if not is_whole(knobs):
         return _only("Put everything back", WHOLE)
-    if exact < LEARNED:
+    if not result.has_learned:
         return _only("Try another seed", {"seed": (knobs.seed + 1) % 1000})
     return _asked(TRIALS[0])
 

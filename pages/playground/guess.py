@@ -3,9 +3,10 @@
 import numpy as np
 import streamlit as st
 
-from pages.playground.choices import OF_LETTERS, PAGE, Knobs
-from pages.playground.clearest import clearest_head
+from pages.playground.choices import PAGE, Knobs
 from pages.shared.components.small_matrices import SmallMatrix, small_matrices
+from pages.training.live.clearest import clearest_head
+from pages.training.live.settings import OF_LETTERS
 from transformer.analysis.attention.shapes import Shape, measured_shape
 from transformer.runs.live.watched import LiveOutput
 

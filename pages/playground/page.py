@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from pages.playground.choices import PAGE
+from pages.playground.choices import PAGE, Knobs
 from pages.playground.live import live_panel
 from pages.shared.context import say
 
 PAGE.follow_url()
 st.markdown("# Press Play and watch a Transformer learn")
-say(*PAGE.said())
+say(*PAGE.said(*Knobs.names()))
 live_panel()
 PAGE.write_url()

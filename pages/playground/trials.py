@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pages.playground.choices import Knobs
+from pages.training.live.settings import WHY, WHY_RNN
 
 WHOLE: dict[str, Any] = {"without": (), "heads": 4, "model": "transformer"}
 """The knobs of the success that a trial changes."""
@@ -33,12 +34,12 @@ class Trial:
 TRIALS = (
     Trial(
         "Now take the positions away",
-        "Without positions the encoder sees which symbols there are, but not their order.",
+        WHY["positions"],
         {"without": ("positions",)},
     ),
     Trial(
         "Give them back, and take the causal mask away",
-        "Without the causal mask it could see each answer while it trained, and learned to read it off.",
+        WHY["causal_mask"],
         {"without": ("causal_mask",)},
     ),
     Trial(
@@ -49,13 +50,13 @@ TRIALS = (
     ),
     Trial(
         "That head has d_k = 64. Take away its scaling by √d_k",
-        "Without the division by √d_k scores are larger, and the softmax closer to all or nothing.",
+        WHY["scale_scores"],
         {"heads": 1, "without": ("scale_scores",)},
         "It did without scaling, even at d_k = 64.",
     ),
     Trial(
         "Use an RNN without attention instead",
-        "An RNN without attention has one vector of the input, which must hold every symbol and its place.",
+        WHY_RNN,
         {"model": "rnn"},
         "Its one vector has room for inputs as short as these.",
     ),

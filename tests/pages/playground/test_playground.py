@@ -10,12 +10,14 @@ import pytest
 import tiny_runs
 from page_models import checked, open_page, texts
 
-from pages.playground import ending, following
+from pages.playground import ending
 from pages.playground import guess as guess_module
-from pages.playground.choices import PARTS, SLOW, TASKS, Knobs
-from pages.playground.clearest import Clearest, clearest_head, output_of
+from pages.playground.choices import SLOW, Knobs
 from pages.playground.trials import WHOLE, trial_of
 from pages.shared.live.watches import Look
+from pages.training.live import parts as live_parts
+from pages.training.live.clearest import Clearest, clearest_head, output_of
+from pages.training.live.settings import PARTS, TASKS
 from transformer.analysis.training.progress import progress_of
 from transformer.runs import run_folder
 from transformer.runs.live.watched import LiveOutput
@@ -302,7 +304,7 @@ def test_a_run_at_work_is_streamed_as_the_page_would_draw_it(started, build):
     train_run(run_id)
     run = run_folder.get_run(run_id)
     output = output_of(decode_snapshot(run.folder, "weights.safetensors", "a b c"))
-    part = next(part for part in following.PARTS if part.name == build)
+    part = next(part for part in live_parts.PARTS if part.name == build)
     assert part.data(Look(run, None)) is None or build in ("state", "curves")
     step, data = part.data(Look(run, output))
     assert step == 20

@@ -15,7 +15,7 @@ from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.attention.matrix_data import MatrixData, Side
 from transformer.views.training.timeline import AtStep, DecodedSnapshot, SnapshotAttention
 
-_KEY, _LABEL = "playground-matrix", "The clearest head of cross-attention"
+_LABEL = "The clearest head of cross-attention"
 _STAYS = 0.05
 """By how much another head must be clearer for the picture to change to it: it would jump to and fro."""
 
@@ -62,11 +62,11 @@ def output_of(snapshot: DecodedSnapshot) -> LiveOutput:
     )
 
 
-def render_head(snapshot: DecodedSnapshot | None, live: Live | None) -> None:
+def render_head(snapshot: DecodedSnapshot | None, live: Live | None, *, key: str) -> None:
     """Renders that head's weights, each row a token that it writes, each column one that it reads."""
     if snapshot is None:
         if live is not None:
-            draw_matrix(None, live=live, key=_KEY)
+            draw_matrix(None, live=live, key=f"{key}-matrix")
         return
     output = output_of(snapshot)
     if not output.weights.size:
@@ -77,8 +77,8 @@ def render_head(snapshot: DecodedSnapshot | None, live: Live | None) -> None:
     exhibit(
         AtStep(snapshot),
         view,
-        draw=lambda data: draw_matrix(_described(output, found), live=live, key=_KEY),
-        key="playground",
+        draw=lambda data: draw_matrix(_described(output, found), live=live, key=f"{key}-matrix"),
+        key=key,
         live=live is not None,
     )
 

@@ -1,15 +1,14 @@
-"""The parts of the Playground that follow its run while it learns: its state, its output, one head, its curves."""
+"""The parts of a page that follow a run while it learns: its state, its output, one head, its curves."""
 
 from dataclasses import replace
 from typing import Any
 
-from pages.playground.choices import PAGE
-from pages.playground.clearest import described_head
 from pages.shared.components.frontend import Live
 from pages.shared.components.run_progress import described_curve, described_readings
 from pages.shared.components.tokens import described_chips
 from pages.shared.live.watches import LivePart, Look, address_of
 from pages.training import run_status
+from pages.training.live.clearest import described_head
 from transformer.figures.training.curves import X_TITLES
 from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
@@ -21,11 +20,16 @@ _MOST, _FIRST = 12, 5
 on and on."""
 
 
-def live_part(run: Run | None, part: str, step: int = -1) -> Live | None:
-    """Returns where a component follows the run, from this step on; None for a run that is not at work."""
+def live_part(
+    run: Run | None, text: str, part: str, step: int = -1, *, parts: tuple[LivePart, ...] | None = None
+) -> Live | None:
+    """Returns where a component follows the run with a text, from this step on; None for a run that is not at work.
+
+    `parts` are all those of the page that follow it, PARTS unless named: they share one connection.
+    """
     if run is None or not run.status.active:
         return None
-    return Live(address_of(run, PAGE.now.string, PARTS), part, step)
+    return Live(address_of(run, text, parts or PARTS), part, step)
 
 
 def described_state(run: Run, word: str) -> dict[str, Any]:
@@ -76,9 +80,14 @@ def _curves(look: Look) -> tuple[int, dict[str, Any]] | None:
     return last, described_curves(look.run, data)
 
 
-PARTS = (
+OF_ONE = (
     LivePart("state", ("status", "output"), _state),
     LivePart("output", ("output",), _output),
     LivePart("head", ("output",), _head),
+)
+"""The parts that show a run beside its curves."""
+PARTS = (
+    *OF_ONE,
     LivePart("curves", ("metrics",), _curves),
 )
+"""The parts of a page that shows one run."""

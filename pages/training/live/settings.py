@@ -1,0 +1,91 @@
+"""A model and its training as a few knobs make them, for the tasks that a small model learns in seconds."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pages.shared.url.url_state import Form, Refused, UrlState, param, several, whole, words
+from pages.training.plans import Plan, recommended
+from transformer.checkpoints.settings import is_name
+
+Task = Literal["reverse", "copy", "sort", "addition", "dates"]
+Part = Literal["causal_mask", "positions", "scale_scores", "residual", "warmup_steps"]
+Model = Literal["transformer", "rnn"]
+TASKS: dict[Task, str] = {
+    "reverse": "reverse letters",
+    "copy": "copy letters",
+    "sort": "sort letters",
+    "addition": "add numbers",
+    "dates": "rewrite dates",
+}
+OF_LETTERS: tuple[Task, ...] = ("reverse", "copy", "sort")
+"""The tasks that write the letters which they read."""
+MODELS: dict[Model, str] = {"transformer": "Transformer", "rnn": "RNN"}
+LAYERS, HEADS = (1, 2, 3), (1, 2, 4, 8)
+POSITIONS = {"sinusoidal": "sinusoids", "learned": "learned", "rotary": "rotary", "alibi": "ALiBi"}
+PARTS: dict[Part, str] = {
+    "causal_mask": "Causal mask",
+    "positions": "Positions",
+    "scale_scores": "Scaling by √d_k",
+    "residual": "Residual",
+    "warmup_steps": "Warm-up",
+}
+"""The parts that can be switched off."""
+SHORT: dict[Part, str] = {
+    "positions": "positions",
+    "causal_mask": "the causal mask",
+    "residual": "residual connections",
+    "scale_scores": "scaling",
+    "warmup_steps": "warm-up",
+}
+"""What they are called in a sentence, after "without"."""
+WHY: dict[Part, str] = {
+    "positions": "Without positions the encoder sees which symbols there are, but not their order.",
+    "causal_mask": "Without the causal mask it could see each answer while it trained, and learned to read it off.",
+    "scale_scores": "Without the division by √d_k scores are larger, and the softmax closer to all or nothing.",
+    "residual": "Without residual connections each sublayer replaces its input instead of adding to it.",
+    "warmup_steps": "Without warm-up the first steps are the largest, when the optimizer knows least of the gradients.",
+}
+"""Why a model without the part may fail."""
+WHY_RNN = "An RNN without attention has one vector of the input, which must hold every symbol and its place."
+STRINGS: dict[Task, str] = {
+    "reverse": "a b c d e f",
+    "copy": "a b c d e f",
+    "sort": "f b d a e c",
+    "addition": "47+85",
+    "dates": "March 5, 1987",
+}
+LONGEST = 60
+"""Characters of one's own string."""
+
+
+def _read_run(said: str) -> str:
+    if not is_name(said):
+        raise Refused("cannot be a run's name")
+    return said
+
+
+RUN_NAME = Form(_read_run)
+NO_RUN = "The link asks for the run “{text}”, which {expected}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(UrlState):
+    """A model, and the parts that it has to do without."""
+
+    model: Model = param("transformer", words(*MODELS))
+    """A Transformer, or a recurrent encoder-decoder without attention, which none of the other knobs concerns."""
+    layers: int = param(2, whole(LAYERS[0], LAYERS[-1], clamp=True))
+    heads: int = param(4, words(*HEADS))
+    positions: str = param("sinusoidal", words(*POSITIONS))
+    without: tuple[Part, ...] = param((), several(words(*PARTS)))
+    """The parts that are switched off."""
+
+    def plan_for(self, task: Task, seed: int, string: str) -> Plan:
+        """Returns the plan that the Train page would have for the same settings, with a string to follow."""
+        if self.model == "rnn":
+            return replace(recommended(task, self.model), seed=seed, sentences=(string,))
+        changed = {"n_encoder_layers": self.layers, "n_decoder_layers": self.layers, "n_heads": self.heads}
+        plan = replace(recommended(task), **changed, positions=self.positions, seed=seed)
+        for part in self.without:
+            plan = plan.with_part(part, present=False)
+        return replace(plan, sentences=(string,))
