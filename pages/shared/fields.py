@@ -68,7 +68,8 @@ def segments(
     names: Callable[[Any], str] = str,
     hide_label: bool = True,
 ) -> None:
-    """Renders a few words in a row, one of them chosen."""
+    """Renders a few words in a row, one of them chosen; none where the value is not among them."""
+    value = value if value in options else None
     shown = {"default": value, "format_func": _labels(options, names), "label_visibility": _visibility(hide_label)}
     _render(st.segmented_control, label, list(options), key=key, value=value, take=take, required=True, **shown)
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,8 +90,8 @@ class Feed:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.followers: list[Follower] = []
-        self._stamps: dict[Source, tuple[int, int]] = {}
-        self._drawn: dict[Hashable, _Drawn] = {}
+        self._stamps: dict[Path, tuple[int, int]] = {}
+        self._drawn: dict[tuple[LivePart, str], _Drawn] = {}
         self._memories: dict[str, dict[str, Any]] = {}
         self._outputs: dict[str, LiveOutput] = {}
         self._run: Run | None = None
@@ -140,7 +140,7 @@ class Feed:
         with acting_as(operator()):
             over = self._look(now)
             if now - self._wanted_s > WANT_EVERY_S or self._texts != _texts(watches):
-                refused = {watch for watch in watches if not may_see(self.folder, watch.person)}
+                refused = {watch for watch in watches if not _may_follow(watch)}
                 self._want(now, [watch for watch in watches if watch not in refused])
             drawn = self._draw({(part, watch.text) for watch in watches for part in watch.parts}, now)
         news: dict[Watch, dict[str, Any] | None] = {}
@@ -158,7 +158,9 @@ class Feed:
     def _look(self, now: float) -> dict[str, Any]:
         """Reads what has changed; returns {"over": STATE} when the run has ended or paused, else nothing."""
         files: dict[Source, str] = {"output": LIVE_FILE, "metrics": METRICS_FILE, "status": STATUS_FILE}
-        changed = {source for source, name in files.items() if self._has_changed(source, self.folder / name)}
+        changed = {source for source, name in files.items() if self._has_changed(self.folder / name)}
+        others = {folder for part, _ in self._drawn for folder in part.beside}
+        grown = {folder for folder in others if self._has_changed(folder / METRICS_FILE)}
         if "output" in changed:
             self._outputs = live_outputs(self.folder)
         if "status" in changed or now - self._looked_s > STATUS_EVERY_S:
@@ -167,7 +169,7 @@ class Feed:
             if self._run != before:
                 changed.add("status")
         for (part, _), drawn in self._drawn.items():
-            drawn.stale |= not changed.isdisjoint(part.on)
+            drawn.stale |= not (changed.isdisjoint(part.on) and grown.isdisjoint(part.beside))
         was_active, self._was_active = self._was_active, self._run is not None and self._run.status.active
         if was_active and not self._was_active:
             return {"over": self._state}
@@ -179,19 +181,19 @@ class Feed:
         except (RunError, CheckpointError):
             return None
 
-    def _has_changed(self, source: Source, path: Path) -> bool:
+    def _has_changed(self, path: Path) -> bool:
         try:
             found = path.stat()
             stamp = found.st_mtime_ns, found.st_size
         except OSError:
             stamp = 0, 0
-        before, self._stamps[source] = self._stamps.get(source), stamp
+        before, self._stamps[path] = self._stamps.get(path), stamp
         return stamp != before
 
     def _draw(self, wanted: Iterable[tuple[LivePart, str]], now: float) -> dict[tuple[LivePart, str], dict[str, Any]]:
         """Returns the parts whose news are due; one of no sentence is drawn once for all."""
         wanted, found = [*wanted], {}
-        fresh: dict[Hashable, dict[str, Any] | None] = {}
+        fresh: dict[tuple[LivePart, str], dict[str, Any] | None] = {}
         keys, texts = {_key(part, text) for part, text in wanted}, {text for _, text in wanted}
         self._drawn = {key: drawn for key, drawn in self._drawn.items() if key in keys}
         self._memories = {text: kept for text, kept in self._memories.items() if text in texts}
@@ -225,6 +227,10 @@ def _key(part: LivePart, text: str) -> tuple[LivePart, str]:
     return part, text if "output" in part.on else ""
 
 
+def _may_follow(watch: Watch) -> bool:
+    return all(may_see(folder, watch.person) for folder in watch.folders)
+
+
 def _texts(watches: Iterable[Watch]) -> tuple[str, ...]:
     return tuple(sorted({watch.text for watch in watches}))
 
@@ -249,7 +255,7 @@ class Feeds:
             feed = self._feeds[folder] = Feed(folder)
         follower = Follower(watch)
         feed.followers.append(follower)
-        if not await asyncio.to_thread(may_see, folder, watch.person):
+        if not await asyncio.to_thread(_may_follow, watch):
             follower.refuse()
         if folder not in self._tasks or self._tasks[folder].done():
             self._tasks[folder] = asyncio.create_task(self._work(feed))

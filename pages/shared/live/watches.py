@@ -42,6 +42,8 @@ class LivePart:
     """The news of the run by which it changes."""
     data: Callable[[Look], tuple[int, dict[str, Any]] | None]
     """Returns the step that is shown and the component's data; None while there is nothing to show."""
+    beside: tuple[Path, ...] = ()
+    """The folders of other runs, whose metrics it shows too."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Watch:
     folder: Path
     text: str
     parts: tuple[LivePart, ...]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Returns the folders of all runs that it shows."""
+        return tuple(dict.fromkeys((self.folder, *(folder for part in self.parts for folder in part.beside))))
 
 
 class Watches:

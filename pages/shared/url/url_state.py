@@ -18,6 +18,7 @@ from typing import Any, Generic, Self, TypeVar
 
 Parameters = Mapping[str, str | Sequence[str]]
 Value = TypeVar("Value")
+State = TypeVar("State", bound="UrlState")
 
 NONSENSE = "The link says {name} “{text}”, which {expected}; {used}."
 ABSENT = "There is no {name} {value}: there are {name}s {first} to {last}; {used}."
@@ -243,6 +244,19 @@ def text(longest: int) -> Form[str]:
         return text
 
     return Form(read, lambda text: text if len(text) <= longest else None)
+
+
+def nested(cls: type[State], plain: str) -> Form[State]:
+    """Returns the form of a state within a state, as in "heads:1;without:positions"; `plain` is all of its defaults."""
+
+    def read(text: str) -> State:
+        given = [pair.partition(":") for pair in text.split(";") if pair and text != plain]
+        state, problems = cls.read({name: value for name, _, value in given})
+        if problems or any(name not in cls.names() for name, _, _ in given):
+            raise Refused("has settings that do not exist", state)
+        return state
+
+    return Form(read, lambda state: ";".join(f"{n}:{v}" for n, v in state.parameters().items()) or plain)
 
 
 @cache

@@ -31,7 +31,7 @@ class Clearest(NamedTuple):
     @property
     def title(self) -> str:
         """Returns what stands above its picture."""
-        return f"Where it looks · layer {self.layer}, head {self.head}, its clearest"
+        return f"Its clearest head · layer {self.layer}, head {self.head}"
 
 
 def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Clearest:

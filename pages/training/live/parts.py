@@ -7,7 +7,7 @@ from pages.shared.components.frontend import Live
 from pages.shared.components.run_progress import described_curve, described_readings
 from pages.shared.components.tokens import described_chips
 from pages.shared.live.watches import LivePart, Look, address_of
-from pages.training import run_status
+from pages.training import durations, run_status
 from pages.training.live.clearest import described_head
 from transformer.figures.training.curves import X_TITLES
 from transformer.runs.live.watched import LiveOutput
@@ -38,6 +38,14 @@ def described_state(run: Run, word: str) -> dict[str, Any]:
     return described_readings(state=word, tone=run.status.state, rest=rest, share=share, readings=())
 
 
+def described_briefly(run: Run, word: str) -> dict[str, Any]:
+    """Returns where a run stands, in one short line."""
+    took = durations.duration(run.status.elapsed_s)
+    rest = run_status.state_rest(run) if run.place else f"step {run.status.step:,} · {took}"
+    share = run_status.share_done(run)
+    return described_readings(state=word, tone=run.status.state, rest=rest, share=share, readings=())
+
+
 def described_output(output: LiveOutput) -> dict[str, Any]:
     """Returns an output as a line of chips; of a long one its beginning."""
     label, n = f"Output at step {output.step:,}", len(output.tokens)
@@ -55,10 +63,20 @@ def described_curves(run: Run, data: CurvesData) -> dict[str, Any]:
 
 
 def _state(look: Look) -> tuple[int, dict[str, Any]]:
+    run, word = _at_newest_step(look)
+    return run.status.step, described_state(run, word)
+
+
+def _brief_state(look: Look) -> tuple[int, dict[str, Any]]:
+    run, word = _at_newest_step(look)
+    return run.status.step, described_briefly(run, word)
+
+
+def _at_newest_step(look: Look) -> tuple[Run, str]:
+    """Returns the run at its newest step, and its state in a word."""
     status = look.run.status
     step = max(status.step, 0 if look.output is None else look.output.step)  # which is written more often
-    run = replace(look.run, status=replace(status, step=step))
-    return step, described_state(run, (status.phase or status.state).capitalize())
+    return replace(look.run, status=replace(status, step=step)), (status.phase or status.state).capitalize()
 
 
 def _output(look: Look) -> tuple[int, dict[str, Any]] | None:
@@ -80,14 +98,8 @@ def _curves(look: Look) -> tuple[int, dict[str, Any]] | None:
     return last, described_curves(look.run, data)
 
 
-OF_ONE = (
-    LivePart("state", ("status", "output"), _state),
-    LivePart("output", ("output",), _output),
-    LivePart("head", ("output",), _head),
-)
-"""The parts that show a run beside its curves."""
-PARTS = (
-    *OF_ONE,
-    LivePart("curves", ("metrics",), _curves),
-)
+_OUTPUT = (LivePart("output", ("output",), _output), LivePart("head", ("output",), _head))
+PARTS = (LivePart("state", ("status", "output"), _state), *_OUTPUT, LivePart("curves", ("metrics",), _curves))
 """The parts of a page that shows one run."""
+OF_SIDE = (LivePart("state", ("status", "output"), _brief_state), *_OUTPUT)
+"""The parts of one run beside another; their curves are drawn together."""

@@ -57,7 +57,7 @@ def abandon(runs: Sequence[Run | None]) -> None:
     for run in runs:
         if run is None or is_over(run) or not may_change(run.folder):
             continue
-        if run.status.active:
+        with suppress(RunError):  # it ended a moment ago
             run_folder.pause(run.id)
         st.session_state.setdefault(_ABANDONED, []).append(run.id)
 

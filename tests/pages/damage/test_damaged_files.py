@@ -45,7 +45,7 @@ N_VALUES = int(os.environ.get("DAMAGED_VALUES", "2"))
 PAGES_EACH = int(os.environ.get("DAMAGED_PAGES", "1"))
 """The pages that are opened on each damaged file, in turn."""
 TEXT = {RUN: "the word1 is here", MODEL_NAME: "a b c"}
-OF_RUN = ("runs", "train")
+OF_RUN = ("runs", "train", "race")
 OF_MODEL = (
     "attention",
     "positions",
@@ -59,7 +59,7 @@ OF_MODEL = (
     "before",
 )
 OF_LAB = {"experiments": ("paper_lab",), "position-study": ("positions",), "my-study": ("positions",)}
-OF_ALL = ("server", "train", "runs", "learn", "playground", "classroom")
+OF_ALL = ("server", "train", "runs", "learn", "playground", "race", "classroom")
 
 
 @pytest.fixture(scope="module")
@@ -144,14 +144,21 @@ def is_run(folder: Path) -> bool:
     return (folder / "status.json").is_file()
 
 
+def run_in_links(run_id: str) -> dict[str, str]:
+    """The parameters by which links name a run."""
+    return dict.fromkeys(("run", "left_run", "right_run"), run_id)
+
+
 def pages_for(room: Path, file: Path) -> list[partial]:
     """Visits to the pages that read a file."""
     folder = file.parts[1]
     if folder in TEXT:
         shown = [partial(visit, page, model=folder, text=TEXT[folder], pairs="50") for page in OF_MODEL]
-        return [partial(visit, page, run=folder) for page in OF_RUN if folder == RUN] + shown
+        return [partial(visit, page, **run_in_links(folder)) for page in OF_RUN if folder == RUN] + shown
     if is_run(room / "runs" / folder):
-        return [partial(visit, page, run=folder) for page in OF_RUN] + [partial(visit, "runs", tab="Sweeps")]
+        return [partial(visit, page, **run_in_links(folder)) for page in OF_RUN] + [
+            partial(visit, "runs", tab="Sweeps")
+        ]
     return [partial(visit, page) for page in OF_LAB.get(folder.lstrip("."), OF_ALL)]
 
 

@@ -11,8 +11,13 @@ from transformer.config import CorpusConfig
 from transformer.runs import run_folder
 
 pytestmark = pytest.mark.usefixtures("room")
-PLACES = {"train": ({},), "runs": ({}, {"tab": "Sweeps"}), "playground": ({},)}
+PLACES = {"train": ({},), "runs": ({}, {"tab": "Sweeps"}), "playground": ({},), "race": ({},)}
 """The pages that show a run, and links to their parts beside the run's."""
+
+
+def naming(run_id):
+    """The parameters by which links name a run."""
+    return dict.fromkeys(("run", "left_run", "right_run"), run_id)
 
 
 @pytest.mark.parametrize("build", list(reversed(EVERY_SETTING)))
@@ -22,7 +27,7 @@ def test_every_page_with_a_model_of_every_build(build, room):
     run_folder.create_run(config, settings(), CorpusConfig(name="reverse", longest=6), name="begun")
     found = {}
     for page in PAGES:
-        given = {"run": "begun"} if page.folder in PLACES else {"model": "model", "text": "a b c", "pairs": "50"}
+        given = naming("begun") if page.folder in PLACES else {"model": "model", "text": "a b c", "pairs": "50"}
         at = visit(page.folder, **given)
         if faults := faults_of(at):
             found[page.folder] = faults
@@ -36,6 +41,6 @@ def test_pages_of_runs_with_a_run_of_no_step(state):
     found = {}
     for page, links in PLACES.items():
         for link in links:
-            if faults := faults_of(visit(page, run=run_id, show=run_id, **link)):
+            if faults := faults_of(visit(page, show=run_id, **naming(run_id), **link)):
                 found[page, *link] = faults
     assert not found

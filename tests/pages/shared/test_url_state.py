@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.shared.url.url_state import Form, Problem, Refused, UrlState, decimal, param, text, whole, words
+from pages.shared.url.url_state import (
+    Form,
+    Problem,
+    Refused,
+    UrlState,
+    decimal,
+    nested,
+    param,
+    several,
+    text,
+    whole,
+    words,
+)
 
 
 def _pair(given: str) -> tuple[int, int]:
@@ -145,3 +157,34 @@ def test_an_empty_text_is_a_value_too():
         state, problems = Named.read(parameters)
         assert state == Named(steps="") and not problems and Named.read(state.parameters())[0] == state
     assert Named.read({"steps": []})[0] == Named()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner(UrlState):
+    size: int = param(2, whole(1, 3))
+    letters: tuple[str, ...] = param((), several(words("a", "b")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer(UrlState):
+    one: Inner = param(Inner(), nested(Inner, "plain"))
+    two: Inner = param(Inner(size=1), nested(Inner, "plain"))
+
+
+def test_a_state_within_a_state_is_one_parameter():
+    state = Outer(one=Inner(size=3, letters=("a", "b")), two=Inner())
+    assert state.parameters() == {"one": "size:3;letters:a,b", "two": "plain"}
+    assert Outer.read(state.parameters()) == (state, ()) and Outer().parameters() == {}
+
+
+@pytest.mark.parametrize("said", ["size:9", "what:1", "size", "plain;size:x", ":", "size:3;letters:z"])
+def test_what_a_state_within_a_state_cannot_have_is_told(said):
+    state, (problem,) = Outer.read({"one": said})
+    assert problem.place == "one" and "has settings that do not exist" in problem.sentence
+    assert state.one == (Inner(size=3) if "3" in said else Inner())
+
+
+@given(st.text(max_size=30))
+def test_any_state_within_a_state_leads_back_to_itself(said):
+    state, _ = Outer.read({"two": said})
+    assert Outer.read(state.parameters()) == (state, ())

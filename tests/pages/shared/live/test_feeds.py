@@ -91,6 +91,50 @@ def test_twenty_watchers_of_one_sentence_cost_one_drawing(folder):
     assert drawing.count == 2
 
 
+class Rows:
+    """A part that tells how many rows of metrics several runs have."""
+
+    def __init__(self, *folders):
+        self.folders = folders
+
+    def __call__(self, look):
+        n = sum(len((folder / "metrics.jsonl").read_text().splitlines()) for folder in self.folders)
+        return n, {"rows": n}
+
+
+def test_a_part_that_shows_another_run_too_is_drawn_anew_with_either(folder):
+    other = run_folder.get_run(tiny_runs.create(pinned=())).folder
+    for one in (folder, other):
+        (one / "metrics.jsonl").write_text("{}\n")
+    part = LivePart("it", ("metrics",), Rows(folder, other), beside=(other,))
+
+    async def follow():
+        async with Feeds().following(watch(folder, part)) as follower:
+            found = [await next_message(follower)]
+            for one in (other, folder):
+                (one / "metrics.jsonl").write_text("{}\n{}\n")
+                found.append(await next_message(follower))
+            return found
+
+    assert run(follow()) == [{"it": {"rows": n, "step": n}} for n in (2, 3, 4)]
+
+
+def test_who_may_not_look_at_the_run_beside_follows_neither(folder):
+    other = run_folder.get_run(tiny_runs.create(pinned=())).folder
+    (folder / "metrics.jsonl").write_text("{}\n")
+    write_json(other / TICKET_FILE, {"owner": "somebody"})
+    part = LivePart("it", ("metrics",), Rows(folder), beside=(other,))
+
+    async def follow():
+        async with Feeds().following(watch(folder, part, person=OTHER)) as follower:
+            return await follower.message()
+
+    assert run(follow()) == ""
+    write_json(other / TICKET_FILE, {"owner": "other"})
+    write_json(folder / TICKET_FILE, {"owner": "other"})
+    assert json.loads(run(follow())) == {"it": {"rows": 1, "step": 1}}
+
+
 def test_only_what_changed_is_sent(folder):
     part = LivePart("it", ("output",), Drawing())
 
