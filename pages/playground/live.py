@@ -7,6 +7,7 @@ from pages.playground.controls import render_controls, render_input
 from pages.playground.ending import Next, ending
 from pages.playground.guess import ask, beside, is_asked
 from pages.playground.running import current_run, turn
+from pages.playground.trials import is_whole
 from pages.shared.components.run_progress import draw_curve, draw_readings
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit
@@ -15,7 +16,7 @@ from pages.training import run_status
 from pages.training.live.clearest import output_of, render_head
 from pages.training.live.output import decoded, render_output
 from pages.training.live.parts import CURVES, described_curves, described_state, live_part
-from pages.training.live.settings import TASKS
+from pages.training.live.settings import TASKS, race_parameters
 from pages.training.live.short_runs import is_over, say_refusal, sweep_up
 from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
@@ -94,6 +95,13 @@ def _lead_on(run: Run, onwards: Next) -> None:
         for label, knobs in onwards.buttons.items():
             st.button(label, key=f"playground-onwards-{label}", on_click=turn, kwargs=knobs)
         run_status.look_inside(run.id, PAGE.now.string, run.settings.model)
+        if not is_whole(PAGE.now):
+            st.page_link(
+                "pages/race/page.py",
+                label="Race it against the whole model",
+                icon=":material/arrow_forward:",
+                query_params=race_parameters(PAGE.now) | {"task": PAGE.now.task, "seed": str(PAGE.now.seed)},
+            )
 
 
 def _curve(run: Run | None) -> None:

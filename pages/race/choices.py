@@ -5,7 +5,7 @@ from typing import Literal
 
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import UrlState, nested, param, text, whole, words
-from pages.training.live.settings import LONGEST, NO_RUN, RUN_NAME, STRINGS, TASKS, Setting, Task
+from pages.training.live.settings import LONGEST, NO_RUN, RUN_NAME, STRINGS, TASKS, WHOLE_WORD, Setting, Task
 from pages.training.plans import Plan
 from transformer.config import OptimizerKind
 
@@ -44,7 +44,7 @@ class Racer(Setting):
 
 WHOLE = Racer()
 """A Transformer that lacks nothing."""
-_RACER = nested(Racer, "whole")
+_RACER = nested(Racer, WHOLE_WORD)
 _OF_RACE = ("task", "left", "right")
 """The choices that make another race, of which nothing was expected yet."""
 MATCHES: dict[str, tuple[Racer, Racer]] = {

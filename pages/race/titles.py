@@ -1,4 +1,4 @@
-"""What the two sides of a race are called: by what tells each from the other."""
+"""Names of the two sides of a race, by what tells each from the other."""
 
 from pages.race.choices import OPTIMIZERS, WHOLE, Race, Racer
 from pages.training.live.settings import MODELS, PARTS, SHORT

@@ -90,19 +90,25 @@ def _state(race: Race, lanes: Lanes) -> None:
 def _side(place: Place, title: str, run: Run | None, parts: tuple[LivePart, ...]) -> None:
     key, text, colour = f"race-{place}", PAGE.now.string, run_colours(PLACES.index(place))
     st.html(f"<style>.st-key-{key} {{--run: light-dark({colour['light']}, {colour['dark']})}}</style>")
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"## {title}", width="content")
-        render_knobs(place)
+    st.markdown(f"## {title}")
     with st.container(gap=None):
         snapshot = decoded(run, text)
+    with st.container(horizontal=True, gap="small"):
+        with st.container(gap=None):
+            if run is None:
+                st.caption(f"{summary(PAGE.now.racer(place))}. Its output and its clearest head will be drawn here.")
+            else:
+                _where_it_stands(run, parts, key=f"{key}-run")
+        render_knobs(place)
     if run is None:
-        st.caption(f"{summary(PAGE.now.racer(place))}. Its output and its clearest head will be drawn here.")
         return
-    word = run_status.state_word(run).capitalize()
-    live = live_part(run, text, "state", run.status.step, parts=parts)
-    draw_readings(described_briefly(run, word), live=live, key=f"{key}-run")
     if run.status.state == "failed":
         say(run_status.failure(run.status))
     render_output(run, text, snapshot, parts=parts, key=key)
     step = -1 if snapshot is None else snapshot.step
     render_head(snapshot, live_part(run, text, "head", step, parts=parts), key=key)
+
+
+def _where_it_stands(run: Run, parts: tuple[LivePart, ...], *, key: str) -> None:
+    live = live_part(run, PAGE.now.string, "state", run.status.step, parts=parts)
+    draw_readings(described_briefly(run, run_status.state_word(run).capitalize()), live=live, key=key)

@@ -1,4 +1,4 @@
-"""What the newest weights of a run make of a text, and its output as a line that follows the run."""
+"""The output of a run's newest weights for a text, as a line that follows the run."""
 
 import streamlit as st
 

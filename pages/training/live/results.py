@@ -1,4 +1,4 @@
-"""What a run came to, by its own measurements."""
+"""The result of a run, by its own measurements."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
 """A model and its training as a few knobs make them, for the tasks that a small model learns in seconds."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from pages.shared.url.url_state import Form, Refused, UrlState, param, several, whole, words
+from pages.shared.url.url_state import Form, Refused, UrlState, nested, param, several, whole, words
 from pages.training.plans import Plan, recommended
 from transformer.checkpoints.settings import is_name
 
@@ -37,7 +37,7 @@ SHORT: dict[Part, str] = {
     "scale_scores": "scaling",
     "warmup_steps": "warm-up",
 }
-"""What they are called in a sentence, after "without"."""
+"""Their names in a sentence, after "without"."""
 WHY: dict[Part, str] = {
     "positions": "Without positions the encoder sees which symbols there are, but not their order.",
     "causal_mask": "Without the causal mask it could see each answer while it trained, and learned to read it off.",
@@ -89,3 +89,13 @@ class Setting(UrlState):
         for part in self.without:
             plan = plan.with_part(part, present=False)
         return replace(plan, sentences=(string,))
+
+
+WHOLE_WORD = "whole"
+"""The word in a link for a setting that lacks nothing."""
+
+
+def race_parameters(setting: Setting) -> dict[str, str]:
+    """Returns the query parameters with which the Race page has this setting against one that lacks nothing."""
+    own = Setting(**{each.name: getattr(setting, each.name) for each in fields(Setting)})
+    return {"right": nested(Setting, WHOLE_WORD).write(own) or WHOLE_WORD}

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
@@ -318,3 +319,21 @@ def test_a_run_at_work_is_streamed_as_the_page_would_draw_it(started, build):
             assert data["title"].startswith("Its clearest head · layer ")
         case "curves":
             assert data["panels"][0]["series"][0]["x"][-1] == 20
+
+
+def test_a_model_that_lacks_something_can_be_raced_against_the_whole_one(started):
+    run_id = tiny_runs.create(pinned=())
+    train_run(run_id)
+    for given, right, match in (
+        ({"without": "positions"}, "without:positions", "With and without positions"),
+        ({"heads": "1"}, "heads:1", "Four heads against one"),
+        ({}, None, None),
+    ):
+        at = open_page("playground", run=run_id, seed="5", **given)
+        links = [link.proto for link in at.get("page_link") if link.proto.page == "race"]
+        assert [parse_qs(link.query_string) for link in links] == (
+            [{"right": [right], "task": ["reverse"], "seed": ["5"]}] if right else []
+        )
+        if right:
+            race = open_page("race", **{name: values[0] for name, values in parse_qs(links[0].query_string).items()})
+            assert race.selectbox(key="race-match").value == match
