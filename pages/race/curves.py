@@ -17,7 +17,7 @@ from transformer.views.subjects import Runs
 from transformer.views.training.runs import ComparedRuns, CurvesData
 
 _LOSS, _RIGHT = ComparedRuns(quantity="validation loss"), ComparedRuns(quantity="exact match")
-_HEIGHT = 120
+_HEIGHT = 104
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Starts, pauses and drops both runs of a race."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from pages.training.live import short_runs
 from pages.training.live.short_runs import attempt, is_over
 from transformer.runs import run_folder
 from transformer.runs.run_folder import Run
+from transformer.runs.status import RunError
 
 Lanes = dict[Place, Run | None]
 
@@ -35,7 +37,8 @@ def pause() -> None:
     def pause_both() -> None:
         for run in current_runs().values():
             if run is not None and run.status.active:
-                run_folder.pause(run.id)
+                with suppress(RunError):  # it ended a moment ago
+                    run_folder.pause(run.id)
 
     attempt(PAGE, pause_both)
 

@@ -8,16 +8,18 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+import torch
 import view_examples
 from page_models import save_model
 from page_runs import NO_STEP, run_of_no_step
-from random_models import COMBINED_BUILDS, DECODER_BUILDS, EVERY_SETTING
+from random_models import COMBINED_BUILDS, DECODER_BUILDS, EVERY_SETTING, random_model
 from view_examples import EXAMPLES, Example, checks_of, data_of
 
 from pages.shared.exhibit import CANNOT_SHOW
 from transformer.checkpoints.store import load_checkpoint
 from transformer.config import ModelConfig
 from transformer.lab import Lab
+from transformer.model.transformer import Transformer
 from transformer.runs.status import run_folder
 
 SHARED = ("recurrent_lab", "load")
@@ -88,6 +90,26 @@ def faults(examples: list[Example], lab: Lab | None = None) -> list[str]:
 @pytest.mark.parametrize("build", list(reversed(EVERY_SETTING)))  # those of other families take less time
 def test_every_view_of_a_model_of_every_build_is_shown_and_proved_or_says_why_not(build, examples_of, tmp_path):
     save_model(tmp_path / "model", EVERY_SETTING[build])
+    lab = Lab(load_checkpoint(tmp_path / "model"))
+    examples_of(lab)
+    found = faults(list({type(example.view): example for example in EXAMPLES}.values()), lab)
+    assert not found, "\n".join(found)
+
+
+def with_large_scores(**sizes: int) -> Transformer:
+    """A model without layer norm, whose vectors grow from layer to layer, with larger queries and keys."""
+    model = random_model(norm="none", **sizes)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(("query.weight", "key.weight")):
+                parameter *= 4
+    return model
+
+
+@pytest.mark.slow_variants
+def test_every_check_holds_where_scores_are_large(examples_of, tmp_path):
+    """Such numbers round in proportion to their size, which is no fault of what is shown."""
+    save_model(tmp_path / "model", with_large_scores)
     lab = Lab(load_checkpoint(tmp_path / "model"))
     examples_of(lab)
     found = faults(list({type(example.view): example for example in EXAMPLES}.values()), lab)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_attention
+from transformer.analysis.attention.weight_checks import recomputed_attention
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_most_moved
 from transformer.analysis.figure_checks import check_comparison
@@ -152,10 +152,10 @@ class AttentionDifference:
         source, forced = comparison.before.source_ids, dict(enumerate(comparison.before.target_ids))
         shown, at, masks = {"Before": data.before, "After": data.after}, (self.layer, self.head), []
         for (name, own), seen in zip(shown.items(), (comparison.before, comparison.after), strict=True):
-            again, mask = recomputed_attention(lab.model, source, seen.interventions, forced, self.kind)
-            masks.append(mask[self.layer])
+            again = recomputed_attention(lab.model, source, seen.interventions, forced, self.kind)
+            masks.append(again.mask[self.layer])
             how = "the original output read again, and computed from queries and keys in double precision"
-            yield agree(f"{name}: the weights of this head", own, again[at], TOLERANCE, how)
+            yield again.check(f"{name}: the weights of this head", own, again.weights[at], how)
         yield agree(
             "The hidden cells are those that neither pass allowed", data.mask, masks[0] | masks[1], 0, "read again"
         )

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_attention
+from transformer.analysis.attention.weight_checks import Recomputed, recomputed_attention
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_alignment, check_matching, check_written
 from transformer.analysis.comparison.common_tokens import Along, common_positions, cut, whole_alignment
@@ -183,9 +183,9 @@ class HeadPair:
         """Decodes both again and computes their weights from queries, keys and masks; then aligns and subtracts."""
         sides = (("Left", first, left, self.left, data.left), ("Right", second, right, self.right, data.right))
         for name, lab, seen, place, shown in sides:
-            again, mask = _attention_again(lab, seen, None, self.kind)
-            yield agree(f"{name}: the weights of this head", shown.weights, again[place], TOLERANCE, _RECOMPUTED)
-            yield agree(f"{name}: the mask of the pass", shown.mask, mask[place[0]], 0, "decoded again")
+            again = _attention_again(lab, seen, None, self.kind)
+            yield again.check(f"{name}: the weights of this head", shown.weights, again.weights[place], _RECOMPUTED)
+            yield agree(f"{name}: the mask of the pass", shown.mask, again.mask[place[0]], 0, "decoded again")
         if data.common is not None:
             yield from self._common_checks(first, left, second, right, data, data.common)
 
@@ -202,15 +202,14 @@ class HeadPair:
                 yield check_alignment(f"{what} are aligned by the fewest edits", a, b, whole)
         on = left if common.how == "forced" else None
         sides = ((first, left, self.left, common.left), (second, right, self.right, common.right))
-        weights, masks = [], []
+        masks = []
         for side, (lab, seen, place, shown) in enumerate(sides):
-            again, mask = _attention_again(lab, seen, on, self.kind)
-            weights.append(_cells(again[place], side, common))
-            masks.append(_cells(mask[place[0]], side, common))
+            again = _attention_again(lab, seen, on, self.kind)
+            masks.append(_cells(again.mask[place[0]], side, common))
             claim = f"{NAMES[side].capitalize()}: the weights on common tokens"
-            yield agree(claim, shown, weights[side], TOLERANCE, _RECOMPUTED)
+            yield again.check(claim, shown, _cells(again.weights[place], side, common), _RECOMPUTED)
         claim = "The figure shows right minus left"
-        yield agree(claim, common.difference, weights[1] - weights[0], 2 * TOLERANCE, "subtracted again")
+        yield agree(claim, common.difference, common.right - common.left, 1e-6, "subtracted again")
         yield agree("An entry is hidden where both passes hid it", common.mask, masks[0] | masks[1], 0, "decoded again")
 
 
@@ -298,10 +297,8 @@ def _on_common_tokens(
     return cut(mine, theirs, *along) if how == "aligned" else (mine, theirs)
 
 
-def _attention_again(
-    lab: Lab, seen: Inspection, on: Inspection | None, kind: KindName
-) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
-    """Returns all weights and masks of one kind, computed again, with the output of `on` forced if given."""
+def _attention_again(lab: Lab, seen: Inspection, on: Inspection | None, kind: KindName) -> Recomputed:
+    """Returns the attention of one kind, computed again, with the output of `on` forced if given."""
     source, forced = seen.source_ids, dict(seen.forced)
     if on is not None:
         source, forced = on.source_ids, dict(enumerate(on.target_ids))

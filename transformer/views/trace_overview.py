@@ -8,11 +8,10 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.checks import Check, agree, softmax_units
+from transformer.analysis.checks import Check, agree, agree_in_units, softmax_units
 from transformer.analysis.trace.checks import (
     LOGITS,
     WHOLE_PASS,
-    agree_in_units,
     check_probabilities_written,
     check_weights_written,
     largest,

@@ -124,10 +124,10 @@ def shown_contributions(model, site, switch):
 
 
 def recorded_weights(model, switches, address, n_queries, n_keys):
-    from transformer.analysis.attention.weight_checks import recomputed_weights
+    from transformer.analysis.attention.weight_checks import recomputed_attention
 
     kind = AttentionKind.at(address.stack, address.sublayer)
-    found = recomputed_weights(model, SOURCE, switches, {}, kind)[0]
+    found = recomputed_attention(model, SOURCE, switches, {}, kind).weights[0]
     assert found.shape[1:] == (n_queries, n_keys)
     return found
 

@@ -28,6 +28,6 @@ def test_the_pass_from_ids_is_the_model(build, sizes):
 def test_recorded_queries_and_keys_give_the_weights(build):
     model, source = random_recurrent(**build), random_ids(1, 6)
     steps = [*greedy(model, source, max_length=64, constraints=Constraints(forced={0: 5}), record=lambda site: True)]
-    weights, mask = one_head_attention(model, source[0].tolist(), (), {0: 5})
+    weights, mask, _ = one_head_attention(model, source[0].tolist(), (), {0: 5})
     shown = np.stack([step.recording["decoder.0.cross.weights"][0, :, -1].numpy() for step in steps], axis=1)
     assert np.abs(weights[0] - shown).max() < 1e-6 and mask.all()

@@ -102,6 +102,15 @@ def test_tokens_kept_are_counted_again_and_one_more_or_less_is_noticed(sampling)
         assert not _holds(log_probs, sampling, uncut)
 
 
+def test_tokens_without_any_chance_that_double_precision_can_hold_are_checked_too():
+    log_probs = torch.linspace(0, -9_000, 23).log_softmax(dim=-1).numpy()
+    for sampling in (Sampling(), Sampling(temperature=0.3), Sampling(top_k=20)):
+        drawn = sampling.reshape(log_probs, never=0)
+        assert _holds(log_probs, sampling, drawn)
+        drawn[np.flatnonzero(np.isfinite(drawn))[-1]] += 100
+        assert not _holds(log_probs, sampling, drawn)
+
+
 def test_top_4_where_3_were_asked_for_is_noticed():
     log_probs = torch.randn(23).log_softmax(dim=-1).numpy()
     assert not _holds(log_probs, Sampling(top_k=3), Sampling(top_k=4).reshape(log_probs, never=0))

@@ -37,11 +37,13 @@ def pass_from_ids(
 
 def one_head_attention(
     model: OneHeadModel, source: Sequence[int], switches: Sequence[Intervention], forced: Mapping[int, int]
-) -> tuple[Float[ndarray, "layer 1 query key"], Bool[ndarray, "layer query key"]]:
-    """Returns the weights of queries and keys recorded in a decoding of their own, and the masks by their rule."""
+) -> tuple[Float[ndarray, "layer 1 query key"], Bool[ndarray, "layer query key"], float]:
+    """Returns the weights of queries and keys recorded in a decoding of their own, the masks by their rule, and the
+    size of the largest score."""
     steps = _recorded(model, source, switches, forced, ("q", "k"))
     found = [_layer(model, address, source, switches, steps) for address in _blocks(model)]
-    return np.array([weights for weights, _ in found])[:, None], np.array([mask for _, mask in found])
+    weights, masks, sizes = zip(*found, strict=True) if found else ((), (), ())
+    return np.array(weights)[:, None], np.array(masks), max(sizes, default=0.0)
 
 
 def one_head_reached(
@@ -68,10 +70,10 @@ def _layer(
     source: Sequence[int],
     switches: Sequence[Intervention],
     steps: Sequence[Recording],
-) -> tuple[Float[ndarray, "query key"], Bool[ndarray, "query key"]]:
+) -> tuple[Float[ndarray, "query key"], Bool[ndarray, "query key"], float]:
     here = [spec for spec in switches if spec.address == address]
     padding = all("cross" not in spec.lifts for spec in switches)
-    rows, masks = [], []
+    rows, masks, sizes = [], [], [0.0]
     for query, step in enumerate(steps):
         q, k = (step[address.site(name)][0, 0].double().numpy() for name in ("q", "k"))
         closed = {key for spec in here for row, key in spec.forbidden if row == query}
@@ -81,12 +83,13 @@ def _layer(
         is_even = any(row.is_even for row in set_to)
         scores = np.zeros(len(source)) if is_even else one_head_scores(model, q[-1], k)
         weights = softmax_over(scores, allowed)
+        sizes.append(float(np.abs(scores[allowed]).max(initial=0.0)))
         for row in set_to:
             if not row.is_even and len(row.weights) <= len(source):
                 weights = np.pad(row.weights, (0, len(source) - len(row.weights)))
         rows.append(weights)
         masks.append(allowed)
-    return np.array(rows), np.array(masks)
+    return np.array(rows), np.array(masks), max(sizes)
 
 
 def _blocks(model: OneHeadModel) -> list[Address]:

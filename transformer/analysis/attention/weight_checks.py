@@ -1,6 +1,7 @@
 """Checks of attention weights: each computed again in double precision, by another way than the model's."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -9,7 +10,7 @@ from numpy import ndarray
 from transformer.analysis.attention.entry_reference import Row, record_rows
 from transformer.analysis.attention.one_head_reference import one_head_attention, pass_from_ids
 from transformer.analysis.attention.score_reference import score_formula
-from transformer.analysis.checks import Check, agree
+from transformer.analysis.checks import Check, agree, agree_in_units, softmax_units
 from transformer.inspection.inspection import Attention, Inspection
 from transformer.interventions import Intervention
 from transformer.model.families import AnyModel
@@ -18,7 +19,27 @@ from transformer.model.taps import Address
 from transformer.model.transformer import Transformer
 
 TOLERANCE = 1e-5
-"""The tolerance of a weight: float32 sums and exponentials against float64 ones."""
+"""The tolerance of a weight: float32 sums and exponentials against float64 ones, of scores near 1."""
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """One kind of attention in every layer, in double precision."""
+
+    weights: Float[ndarray, "layer head query key"]
+    """Overwritten rows as they were asked for."""
+    mask: Bool[ndarray, "layer query key"]
+    """The masks by their rule."""
+    largest: float
+    """The size of the largest score of a key that is allowed."""
+
+    def units(self, weights: Float[ndarray, "*any"]) -> Float[ndarray, "*any"]:
+        """Returns how far rounding may move some of the weights, in units of TOLERANCE."""
+        return softmax_units(weights, self.largest)
+
+    def check(self, claim: str, shown: Float[ndarray, "*any"], again: Float[ndarray, "*any"], how: str) -> Check:
+        """Checks weights that are shown against some of these."""
+        return agree_in_units(claim, shown, again, self.units(again), TOLERANCE, how)
 
 
 def check_recorded(model: AnyModel, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
@@ -42,27 +63,22 @@ def check_weights(
     shown: Attention,
 ) -> tuple[Check, ...]:
     """Checks the weights and masks of every layer of one kind of attention in the decoding of this source."""
-    weights, masks = recomputed_attention(model, source, switches, forced, kind)
+    again = recomputed_attention(model, source, switches, forced, kind)
     how = "decoded again, and computed from recorded queries and keys in double precision"
     overwritten = [spec.overwritten for spec in switches if spec.acts_in(*AttentionKind(kind).where)]
     if n_rows := sum(map(len, overwritten)):
         how += f"; {n_rows} rows that a switch overwrote against what it asked for"
     claim = f"The weights are softmax({score_formula(model)}) over the keys that the mask allows"
     return (
-        agree(claim, shown.weights, weights, TOLERANCE, how),
-        agree("The mask is what its rule says", shown.mask, masks, 0, f"{masks.size:,} cells looked at one by one"),
+        again.check(claim, shown.weights, again.weights, how),
+        agree(
+            "The mask is what its rule says",
+            shown.mask,
+            again.mask,
+            0,
+            f"{again.mask.size:,} cells looked at one by one",
+        ),
     )
-
-
-def recomputed_weights(
-    model: AnyModel,
-    source: Sequence[int],
-    switches: Sequence[Intervention],
-    forced: Mapping[int, int],
-    kind: KindName,
-) -> Float[ndarray, "layer head query key"]:
-    """Returns the weights of every layer in double precision; overwritten rows as they were asked for."""
-    return recomputed_attention(model, source, switches, forced, kind)[0]
 
 
 def recomputed_attention(
@@ -71,13 +87,17 @@ def recomputed_attention(
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
     kind: KindName,
-) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
-    """Returns the weights of every layer as `recomputed_weights`, and the masks by their rule."""
+) -> Recomputed:
+    """Returns one kind of attention in the decoding of this source, from queries and keys recorded once more."""
     if not isinstance(model, Transformer):
-        return one_head_attention(model, source, switches, forced)
+        return Recomputed(*one_head_attention(model, source, switches, forced))
     layers = _rows(model, source, switches, forced, kind)
-    weights = _together([[row.softmax for row in rows] for rows in layers])
-    return weights, _together([[row.allowed for row in rows] for rows in layers])
+    sizes = (np.abs(row.scores[:, row.allowed]).max(initial=0.0) for rows in layers for row in rows)
+    return Recomputed(
+        weights=_together([[row.softmax for row in rows] for rows in layers]),
+        mask=_together([[row.allowed for row in rows] for rows in layers]),
+        largest=float(max(sizes, default=0.0)),
+    )
 
 
 def recorded_rows(model: Transformer, seen: Inspection, kind: KindName) -> list[list[Row]]:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
+from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_attention
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.head_matching import Matching, Read
 from transformer.analysis.steps.output_checks import SlowReader
@@ -54,16 +54,18 @@ def check_most_moved(
     model: Transformer, shown: Comparison, largest: float, head: tuple[str, int, int], claim: str
 ) -> Check:
     """Checks the largest move of a weight, and that no weight of another head moved more than one of this head."""
-    forced, moved = dict(enumerate(shown.before.target_ids)), {}
+    forced, moved, unit = dict(enumerate(shown.before.target_ids)), {}, 1.0
     for kind in AttentionKind:
-        old, new = (
-            recomputed_weights(model, seen.source_ids, seen.interventions, forced, kind)
+        sides = [
+            recomputed_attention(model, seen.source_ids, seen.interventions, forced, kind)
             for seen in (shown.before, shown.after)
-        )
+        ]
+        old, new = (side.weights for side in sides)
         moved |= {(kind, *at): float(np.abs(new[at] - old[at]).max()) for at in np.ndindex(old.shape[:2])}
+        unit = max(unit, *(float(side.units(side.weights).max(initial=1.0)) for side in sides))
     own = moved[head]
     how = f"the weights of all {len(moved)} heads computed again, before and after; how far the largest move is off"
-    return Check(claim, max(abs(own - largest), max(moved.values()) - own), 2 * TOLERANCE, how)
+    return Check(claim, max(abs(own - largest), max(moved.values()) - own), 2 * TOLERANCE * unit, how)
 
 
 def n_edits(a: Sequence[object], b: Sequence[object]) -> int:

@@ -185,7 +185,7 @@ def check_sampling(
     how = f"{int(left.sum()):,} tokens kept, ranked and counted one by one; tokens that are wrongly in or out"
     claim = f"{whose}Exactly those are kept that temperature, top-k, top-p and min-p leave"
     yield Check(claim, float(wrong), 0.0, how)
-    odds = [math.exp((log_probs[i] - log_probs[left].max()) / sampling.temperature) for i in np.flatnonzero(left)]
+    apart = [(log_probs[i] - log_probs[left].max()) / sampling.temperature for i in np.flatnonzero(left)]
     claim = f"{whose}Among the tokens that are kept, the chances are p^(1/temperature), shared out"
-    again = np.log(np.array(odds) / math.fsum(odds))
+    again = np.array(apart) - math.log(math.fsum(map(math.exp, apart)))
     yield agree(claim, drawn_from[left], again, 5e-3, "logarithms of e^(ln p / temperature) shared out again")

@@ -7,10 +7,8 @@ from itertools import islice
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from numpy import ndarray
 
-from transformer.analysis.checks import Check, agree, softmax_units
+from transformer.analysis.checks import Check, agree, agree_in_units, softmax_units
 from transformer.analysis.trace.opened import ROUNDING, Moved, OpenedStep, check_equation, open_step
 from transformer.analysis.trace.step import Step, TracedModel, Value
 from transformer.analysis.trace.steps import find_step, steps
@@ -35,20 +33,6 @@ def check_steps(model: TracedModel, trace: Trace) -> Check:
     where = f", the first at {failing[0][0]} of layer {failing[0][1]}" if failing else ""
     how = f"{len(places)} steps of all layers computed again in double precision; how many differ{where}"
     return Check("Every step's equation gives what the pass computed", float(len(failing)), 0.0, how)
-
-
-def agree_in_units(
-    claim: str,
-    shown: Float[ndarray, "*any"],
-    again: Float[ndarray, "*any"],
-    units: Float[ndarray, "*any"],
-    tolerance: float,
-    how: str,
-) -> Check:
-    """Returns the check that two arrays hold the same numbers, each difference measured in its own unit."""
-    if shown.shape == again.shape:
-        shown, again = shown / units, again / units
-    return agree(claim, shown, again, tolerance, f"{how}, less where large scores move them more")
 
 
 def largest(trace: Trace, sites: Iterable[Site]) -> float:

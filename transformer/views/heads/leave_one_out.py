@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
+from transformer.analysis.attention.weight_checks import recomputed_attention
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.addresses import HeadAt, heads_of
 from transformer.analysis.heads.leave_one_out import Faithfulness, Hiding, faithfulness, received
@@ -110,9 +110,10 @@ class WeightAgainstEffect:
         """Computes the weights from q and k, hides each token again, and counts ranks."""
         at = HeadAt.parse(self.head)
         decoded = seen.source_ids, seen.interventions, dict(seen.forced)
-        again = recomputed_weights(lab.model, *decoded, at.kind)[at.layer, at.head]
+        again = recomputed_attention(lab.model, *decoded, at.kind)
         how = "decoded again with q, k and mask recorded, and computed from these in double precision"
-        yield agree("The weights are those of the decoding", data.weights, again, TOLERANCE, how)
+        own = again.weights[at.layer, at.head]
+        yield again.check("The weights are those of the decoding", data.weights, own, how)
         yield from _effect_checked(lab, seen, hiding, data.effect)
         yield from check_faithfulness(data.weights, data.effect, data.faithfulness)
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
+from transformer.analysis.attention.weight_checks import Recomputed, recomputed_attention
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.training.timeline import row_entropy
 from transformer.checkpoints.store import Checkpoint, CheckpointError, load_checkpoint
@@ -190,26 +190,25 @@ class SnapshotAttention:
             yield agree("Its tokens have these probabilities", data.probabilities, spoken, 1e-4, how)
             nats = -math.fsum(np.log(np.maximum(spoken, 1e-30)).tolist()) / len(spoken)
             yield agree("Its loss is their mean negative logarithm", data.loss, nats, 1e-3 * max(1.0, nats), "nats")
-        again = self._weights(checkpoint, source[0].tolist(), snapshot)
+        found = self._attention(checkpoint, source[0].tolist(), snapshot)
+        again = found.weights
         how = f"{again.size:,} weights of all heads from q, k and mask in double precision"
-        yield agree(
-            "The attention is that of these weights", data.weights, again[self.layer, self.head], TOLERANCE, how
-        )
-        allowed = again[self.layer].max(axis=0) > 0
-        yield agree("Masked entries have no weight in any head", data.mask, allowed, 0, "the same weights")
+        claim = "The attention is that of these weights"
+        yield found.check(claim, data.weights, again[self.layer, self.head], how)
+        yield agree("The mask is what its rule says", data.mask, found.mask[self.layer], 0, "cell by cell")
         sums = _entropies(again, snapshot.attention[AttentionKind(self.kind)].mask)
         known = np.isfinite(sums)
         pair = np.where(np.isfinite(data.entropies), data.entropies, -1), np.where(known, sums, -1)
-        yield agree("Each head has this entropy", *pair, 1e-4, "−Σ p ln p summed entry by entry; nats")
+        tolerance = 1e-4 * float(found.units(again).max(initial=1.0))
+        yield agree("Each head has this entropy", *pair, tolerance, "−Σ p ln p summed entry by entry; nats")
 
-    def _weights(
-        self, checkpoint: Checkpoint, ids: Sequence[int], snapshot: DecodedSnapshot
-    ) -> Float[ndarray, "layer head query key"]:
+    def _attention(self, checkpoint: Checkpoint, ids: Sequence[int], snapshot: DecodedSnapshot) -> Recomputed:
         """Computes the weights of this kind from q, k and mask, as many rows as are kept."""
         forced = dict(enumerate(snapshot.forced))
-        again = recomputed_weights(checkpoint.model, ids, (), forced, self.kind)
+        again = recomputed_attention(checkpoint.model, ids, (), forced, self.kind)
         rows, columns = snapshot.attention[AttentionKind(self.kind)].weights.shape[2:]
-        return again[:, :, :rows, :columns]
+        kept = again.weights[:, :, :rows, :columns], again.mask[:, :rows, :columns]
+        return Recomputed(*kept, again.largest)
 
 
 @torch.no_grad()
