@@ -134,7 +134,7 @@ def _fused_equals_explicit(model: Transformer, source: Sequence[int], target: Se
     return Check(
         f"PyTorch's fused attention and the written-out {formula} agree",
         _apart(fused, explicit),
-        5e-6 * float(softmax_units(np.array(0.5), max(sizes))),
+        5e-6 * float(softmax_units(np.array([0.5]), max(sizes))[0]),
         "one teacher-forced pass each over this output, without switches; largest difference of any logit, "
         "in units of the largest logit, of which large scores may move a larger part",
     )
