@@ -1,6 +1,6 @@
 import json
 from dataclasses import asdict
-from itertools import islice
+from itertools import islice, takewhile
 
 import pytest
 import torch
@@ -69,6 +69,16 @@ def test_a_batch_moves_to_a_device_whole():
 def test_a_batch_moves_to_a_gpu_without_changing():
     batch = make_batch([([7, 8], [5]), ([4], [6, 5])])
     assert equal(batch.to("cuda", non_blocking=True).to("cpu"), batch)
+
+
+def test_a_pair_is_cut_once_for_all_epochs(small_pools, monkeypatch):
+    cut, encode = [], batches._encode
+    monkeypatch.setattr(batches, "_encode", lambda pair, tokenizer: cut.append(pair) or encode(pair, tokenizer))
+    through = list(takewhile(lambda found: found[1].epoch < 3, stream()))
+    assert sorted(pair.source for pair in cut) == sorted(pair.source for pair in generated())
+    anew = takewhile(lambda found: found[1].epoch < 3, stream(position=Position(epoch=2)))
+    third = [batch for batch, at in through if at.epoch == 2][1:]  # the position stands behind the batch
+    assert third and all(equal(*both) for both in zip(third, (batch for batch, _ in anew), strict=True))
 
 
 def test_an_epoch_holds_every_pair_once(small_pools):

@@ -34,6 +34,7 @@ from transformer.model.attention import explicit_attention, fused_attention
 from transformer.model.taps import Recorder
 from transformer.runs.live.outputs import live_output
 from transformer.training import loss as losses
+from transformer.training.devices import avoid_faulty_kernels
 from transformer.training.evaluation import evaluate
 from transformer.training.state import TrainState, new_state, restored_state
 from transformer.training.step import Stepper
@@ -74,6 +75,16 @@ def test_a_fully_masked_row_is_zero_with_finite_gradients(attention, dtype):
     output.float().sum().backward()
     for x in (q, k, v):
         assert torch.isfinite(x.grad).all() and (x.grad[0] == 0).all()
+
+
+@pytest.mark.parametrize("n", [64, 192])
+def test_gradients_are_finite_where_every_score_is_far_below_zero(n):
+    avoid_faulty_kernels(GPU)
+    q, k, v = (0.1 * torch.randn(1, 1, n, 64, dtype=torch.bfloat16, device="cuda") for _ in range(3))
+    q[..., 0], k[..., 0] = 1.0, -120 * 8  # scores near -120: a row's exponentials sum to less than float32 holds
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    output = fused_attention(*leaves, torch.ones(1, 1, n, n, dtype=torch.bool, device="cuda").tril())
+    assert all(torch.isfinite(x).all() for x in torch.autograd.grad(output.float().square().sum(), leaves))
 
 
 @torch.no_grad()

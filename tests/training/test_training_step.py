@@ -12,6 +12,7 @@ from tiny_runs import CPU, MODEL, event_losses, events, settings, state, tokeniz
 
 from transformer.data.batches import make_batch
 from transformer.training import evaluation, step
+from transformer.training.devices import avoid_faulty_kernels
 from transformer.training.events import TrainingError
 from transformer.training.loop import _width_multiple
 from transformer.training.optimizer import build_optimizer
@@ -51,6 +52,16 @@ def test_the_reported_loss_is_the_smoothed_one_per_real_token():
     stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0)
     stepper.step(iter([(batch, now.position)]))
     assert stepper.read()[0].loss == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_cudnn_s_attention_is_kept_out_of_training_on_cuda_alone(monkeypatch):
+    allowed = []
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", allowed.append)
+    monkeypatch.setattr(step, "avoid_faulty_kernels", lambda _: avoid_faulty_kernels(torch.device("cuda")))
+    step.Stepper(state(settings()), settings(), tokenizer(), "float32", lambda: 0.0)
+    assert allowed == [False]
+    avoid_faulty_kernels(CPU)
+    assert allowed == [False]
 
 
 @pytest.mark.parametrize(("limit", "left"), [(1e-3, 1e-3), (0.0, None), (1e6, None)])

@@ -4,8 +4,10 @@ Everything here runs on the CPU, and nothing reaches a model unchecked: an empty
 the vocabulary are refused here, with both numbers. Not here: where pairs come from (corpora.py).
 """
 
+from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from transformer.text.tokenizer import BOS, EOS, PAD, Tokenizer
 POOL_SIZE = 2_000
 """Pairs, at least, that are encoded and sorted by length together."""
 
-Example = tuple[list[int], list[int]]
+Example = tuple[Sequence[int], Sequence[int]]
 """Source and target ids without special tokens."""
 
 
@@ -85,6 +87,8 @@ class BatchStream:
     position: Position = Position()
     width_multiple: int = 1
     """Each side is padded to a multiple of it: products in bfloat16 are prepared anew for every new shape."""
+    _examples: dict[int, Example] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The pairs met up to now, by their index: on a GPU, cutting them anew in each epoch takes longer than the step."""
 
     def __iter__(self) -> Iterator[tuple[Batch, Position]]:
         """Raises ValueError for a position that these pairs do not have, and where no pair fits at all."""
@@ -123,13 +127,19 @@ class BatchStream:
 
     def _batches(self, order: np.ndarray, at: Position) -> tuple[list[list[Example]], int]:
         """The batches of the pool at this position, in their order, and how many of its pairs are left out."""
-        pool = [self.pairs[int(i)] for i in order[at.pool * self.pool_size : (at.pool + 1) * self.pool_size]]
-        encoded = [_encode(pair, self.tokenizer) for pair in pool]
+        pool = order[at.pool * self.pool_size : (at.pool + 1) * self.pool_size].tolist()
+        encoded = [self._example(index) for index in pool]
         fitting = [example for example in encoded if _fits(example, self.max_length)]
         fitting.sort(key=_longest, reverse=True)
         batches = list(_cut(fitting, self.batch_tokens, self.width_multiple))
         shuffled = np.random.default_rng([self.seed, at.epoch, at.pool]).permutation(len(batches))
         return [batches[i] for i in shuffled], len(pool) - len(fitting)
+
+    def _example(self, index: int) -> Example:
+        if index not in self._examples:
+            source, target = _encode(self.pairs[index], self.tokenizer)
+            self._examples[index] = array("i", source), array("i", target)  # a fifth of a list's memory
+        return self._examples[index]
 
 
 def pair_batches(
@@ -217,13 +227,15 @@ def _cut(examples: Sequence[Example], batch_tokens: int, width_multiple: int = 1
 
 
 def _padded(
-    rows: Sequence[list[int]], width_multiple: int = 1
+    rows: Sequence[Sequence[int]], width_multiple: int = 1
 ) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
     """Rows filled with PAD to the longest, and the mask of what was there."""
-    width = _rounded(max(map(len, rows)), width_multiple)
-    ids = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
-    return ids, torch.arange(width) < lengths[:, None]  # [length] < [batch 1] -> [batch length]
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    width = _rounded(int(lengths.max()), width_multiple)
+    real = np.arange(width) < lengths[:, None]  # [length] < [batch 1] -> [batch length]
+    ids = np.full(real.shape, PAD, dtype=np.int64)
+    ids[real] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))  # a list is slow
+    return torch.from_numpy(ids), torch.from_numpy(real)
 
 
 def _rounded(width: int, multiple: int) -> int:

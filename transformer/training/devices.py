@@ -47,6 +47,16 @@ def autocast(device: torch.device, precision: Precision) -> AbstractContextManag
     return contextlib.nullcontext()
 
 
+def avoid_faulty_kernels(device: torch.device) -> None:
+    """Keeps cuDNN's attention out of this process where it trains on CUDA.
+
+    Under a mask, its backward pass can give gradients that are NaN (torch 2.11 to 2.13 on an H100 or H200:
+    github.com/pytorch/pytorch/issues/196678); the other kernels give finite ones for the same inputs.
+    """
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def supports_bfloat16(device: torch.device) -> bool:
     """Tells whether bfloat16 autocast is worth a trial here; on a CPU without bfloat16 arithmetic it is only slower."""
     match device.type:

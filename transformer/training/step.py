@@ -14,7 +14,7 @@ from transformer.config import Precision, TrainConfig
 from transformer.data.batches import Batch, Position
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.devices import autocast
+from transformer.training.devices import autocast, avoid_faulty_kernels
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import Evaluation, States, decoder_states, evaluate, summed_loss
 from transformer.training.events import Evaluated, StepDone, as_event, not_finite
@@ -46,6 +46,7 @@ class Stepper:
         self.started = clock() - state.elapsed_s
         self.last_read = clock()
         self.pending: list[_Pending] = []
+        avoid_faulty_kernels(state.device)
         self.parameters = list(state.model.parameters())  # walking through the modules takes a millisecond
         plain = decoder_states(state.model)
         states: States = torch.compile(plain, dynamic=True) if config.compile else plain
