@@ -11,8 +11,11 @@ from app_server import running_app
 from documents.commands import PAIRS, ROOT, made_commands, named_commands
 from tiny_runs import PATIENCE_S
 
+from transformer.data.tasks import TASKS, GeneratedPairs
+from transformer.text.pairs import Pair, split_of
+
 COMMANDS = sorted(path for path in ROOT.glob("benchmarks/*.py") if '__name__ == "__main__"' in path.read_text())
-NEED_A_FILE = {"file_recipes"}
+NEED_A_FILE = {"distillation", "file_recipes"}
 """Benchmarks that `make bench` leaves out."""
 PLACEHOLDERS = {"FILE": "{folder}/pairs.tsv", "N": "80", "[SETTING=VALUE": "model.dropout=0.2", "...]": ""}
 FIGURE = re.compile(r"(?<![\w.])-?\d+(\.\d+)?(?![\w.]*\w)")
@@ -67,6 +70,29 @@ def test_every_benchmark_prints_a_figure_with_the_options_that_the_documents_nam
     assert lines and FIGURE.search(lines[-1]), lines
     assert not re.search(r"\b(nan|inf)\b", "\n".join(lines)), lines
     assert not list((tmp_path / "runs").iterdir()), "a benchmark left a run behind"
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_distilled_pairs_are_the_teachers_and_what_a_file_holds_out_stays_held_out(tmp_path):
+    own, other = ([*GeneratedPairs(TASKS["reverse"], seed, "train", 60)] for seed in (0, 1))
+    own = [Pair(f"{pair.source} a", "wrong") for pair in own]
+    for name, pairs in {"own": own, "other": other}.items():
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs))
+    options = "own.tsv --teachers reverse reverse-learned --sources other.tsv --joined 0.5 --own none --out new.tsv"
+    command = [sys.executable, ROOT / "benchmarks/distillation.py", *options.split()]
+    subprocess.run(command, check=True, cwd=tmp_path, timeout=PATIENCE_S, capture_output=True)
+    found = [Pair(*line.split("\t")) for line in (tmp_path / "new.tsv").read_text().splitlines()]
+    held_out = {pair for pair in own if split_of(pair.source) != "train"}
+    assert held_out and held_out == {pair for pair in found if split_of(pair.source) != "train"}
+    trained = {pair.source for pair in (*own, *other) if split_of(pair.source) == "train"}
+    taught = [pair for pair in found if pair.source in trained]
+    assert {pair.source for pair in taught} == trained and len(taught) == len(trained)
+    right = sum(pair.target.split() == pair.source.split()[::-1] for pair in taught)
+    assert right > 0.95 * len(taught)
+    joined = found[len(held_out) + len(taught) :]
+    two = {Pair(f"{a.source} {b.source}", f"{a.target} {b.target}") for a in taught for b in taught}
+    assert joined and set(joined) <= two
 
 
 def test_make_bench_runs_each_benchmark_once():

@@ -39,6 +39,9 @@ RUN_BY = {
     ),
     "python -m transformer experiment show NAME": _EXPERIMENT,
     "python benchmarks/decoding.py": _BENCH,
+    "python benchmarks/distillation.py FILE --teachers RUN RUN --sources OTHER OTHER --joined 0.1": (
+        "tests/test_benchmarks.py::test_distilled_pairs_are_the_teachers_and_what_a_file_holds_out_stays_held_out"
+    ),
     "python benchmarks/file_recipes.py FILE --pairs N [SETTING=VALUE ...]": _BENCH,
     "python benchmarks/gpu.py": _BENCH,
     "python benchmarks/time_to_accuracy.py": _BENCH,

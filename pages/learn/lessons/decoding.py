@@ -15,7 +15,7 @@ from transformer.views.steps.subjects import Search
 from transformer.views.subjects import Decoding
 
 MODEL, TEXT = "pronouns-en-fr", "The animal did not cross the street because it was too tired."
-LARGER, SENTENCE, BEAM = "everyday-en-fr", "She made me wait for half an hour.", 4
+LARGER, SENTENCE, BEAM = "everyday-en-fr", "We must leave here at once.", 4
 N_SAMPLES = 20
 _TEMPERATURE = Control(name="temperature", label="Temperature", options={"1.0": "1", "0.5": "0.5", "1.5": "1.5"})
 
