@@ -8,6 +8,7 @@ from pages.shared.url.url_state import flag, param, text, whole, words
 from pages.training.live.settings import LONGEST, NO_RUN, RUN_NAME, STRINGS, TASKS, Setting, Task
 from pages.training.plans import Plan
 from transformer.analysis.attention.shapes import Shape
+from transformer.text.pairs import clean_text
 
 Expected = Literal["learns", "fails"]
 SLOW = 10.0
@@ -25,7 +26,7 @@ class Knobs(Setting):
     """True for SLOW steps a second, which eyes can follow, instead of as many as it can."""
     seed: int = param(0, whole(0, 999, clamp=True))
     text: str = param("", text(LONGEST), resets=("task",))
-    """The visitor's own string; empty for the task's."""
+    """The visitor's own string; empty for the task's, blank where the field was emptied."""
     guess: Shape | Literal[""] = param("", words("", *get_args(Shape)), resets=_OF_RUN)
     """The picture that the visitor thinks the attention will turn into; empty without a guess."""
     expected: Expected | Literal[""] = param("", words("", *get_args(Expected)), resets=_OF_RUN)
@@ -34,8 +35,8 @@ class Knobs(Setting):
 
     @property
     def string(self) -> str:
-        """Returns the string that is followed."""
-        return self.text or STRINGS[self.task]
+        """Returns the string that is followed: the task's where the visitor has none."""
+        return clean_text(self.text) or STRINGS[self.task]
 
     @property
     def plan(self) -> Plan:

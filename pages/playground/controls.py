@@ -10,16 +10,21 @@ from pages.playground.choices import PAGE, SLOW
 from pages.playground.running import pause, play, restart, slow_down, step, turn
 from pages.shared import fields
 from pages.shared.fields import Options
-from pages.training.live.settings import HEADS, LAYERS, LONGEST, MODELS, PARTS, POSITIONS, STRINGS, TASKS, Part
+from pages.training.live.settings import HEADS, LAYERS, MODELS, PARTS, POSITIONS, TASKS, Part
 from pages.training.live.short_runs import is_over
 from transformer.runs.run_folder import Run
 
 
 def render_controls(run: Run | None) -> None:
     """Renders everything that can be pressed or turned; each button is always there and in its place."""
-    with st.container(horizontal=True, gap="xsmall", vertical_alignment="bottom", key="playground-controls"):
-        _buttons(run)
-        _knobs()
+    with st.container(gap="xsmall"):
+        with st.container(horizontal=True, gap="xsmall", vertical_alignment="bottom", key="playground-controls"):
+            _buttons(run)
+            _knobs()
+        _parts()
+
+
+def _parts() -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="center", key="playground-parts"):
         for part, label in PARTS.items():
             present = part not in PAGE.now.without
@@ -61,16 +66,6 @@ def _box(name: str, options: Options, *, width: int, absent: bool) -> None:
     value = None if absent else getattr(PAGE.now, name)
     key = f"playground-{name}"
     fields.box(name.title(), options, value, _turn(name), key=key, width=width, disabled=absent, placeholder="–")
-
-
-def render_input() -> None:
-    """Renders the field for the visitor's own input."""
-    now, usual = PAGE.now.string, STRINGS[PAGE.now.task]
-    fields.line("Your input", now, _take_text, key="playground-text", placeholder=usual, max_chars=LONGEST, width=112)
-
-
-def _take_text(text: str) -> None:
-    PAGE.change(text="" if text.strip() == STRINGS[PAGE.now.task] else text.strip())
 
 
 def _switch(part: Part, present: bool) -> None:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.playground.choices import PAGE, Knobs
-from pages.playground.controls import render_controls, render_input
+from pages.playground.controls import render_controls
 from pages.playground.ending import Next, ending
 from pages.playground.guess import ask, beside, is_asked
 from pages.playground.running import current_run, turn
@@ -16,6 +16,7 @@ from pages.training import run_status
 from pages.training.live.clearest import output_of, render_head
 from pages.training.live.output import decoded, render_output
 from pages.training.live.parts import CURVES, described_curves, described_state, live_part
+from pages.training.live.reading import reading_of, render_field, render_note
 from pages.training.live.settings import TASKS, race_parameters
 from pages.training.live.short_runs import is_over, say_refusal, sweep_up
 from transformer.runs.live.watched import LiveOutput
@@ -39,32 +40,39 @@ def _panel(knobs: Knobs, was_active: bool) -> None:
     active = run is not None and run.status.active
     if active != was_active or PAGE.now != knobs:
         st.rerun()  # how often this is redrawn, and what the address says, is settled by a full run alone
+    reading = reading_of(PAGE, [] if run is None else [run], PAGE.now.plan)
+    text = reading.text
     render_controls(run)
     say_refusal(PAGE)
-    state = st.container(horizontal=True, gap="medium", key="playground-state")
-    left, right = st.columns([1, 1], gap="large")
+    with st.container(gap="xxsmall"):
+        state = st.container(horizontal=True, gap="medium", key="playground-state")
+        render_note(PAGE, reading, key="playground-note")
+        left, right = st.columns([1, 1], gap="large")
     with left:
         with st.container(gap=None):  # what is shown while it computes takes no room
-            snapshot = decoded(run, PAGE.now.string)
+            snapshot = decoded(run, text)
         with state:
-            _state(run, None if snapshot is None else output_of(snapshot))
+            _state(run, text, None if snapshot is None else output_of(snapshot))
         step = -1 if snapshot is None else snapshot.step
         with st.container(gap="xsmall"):
             with st.container(horizontal=True, gap="small", key="playground-output"):
-                render_input()
+                render_field(PAGE, key="playground-text", width=112)
                 with st.container(width="stretch", gap=None):
-                    render_output(run, PAGE.now.string, snapshot, key="playground")
+                    render_output(run, text, snapshot, key="playground")
             with st.container(gap="xsmall", key="playground-head"):
                 if run is None and is_asked(PAGE.now):
                     ask()
                 elif run is None:
                     st.caption("The attention of its clearest head will be drawn here: what it looks at.")
-                render_head(snapshot, live_part(run, PAGE.now.string, "head", step), key="playground")
+                elif not text:
+                    st.caption("–")
+                if text:
+                    render_head(snapshot, live_part(run, text, "head", step), key="playground")
     with right, st.container(key="playground-curve"):
-        _curve(run)
+        _curve(run, text)
 
 
-def _state(run: Run | None, output: LiveOutput | None) -> None:
+def _state(run: Run | None, text: str, output: LiveOutput | None) -> None:
     """Renders where the run stands, or what it came to, in room that it always has, and the guess beside it."""
     with st.container(gap="xxsmall"):
         if run is None:
@@ -74,7 +82,7 @@ def _state(run: Run | None, output: LiveOutput | None) -> None:
             )
         elif run.status.active:
             word = run_status.state_word(run).capitalize()
-            live = live_part(run, PAGE.now.string, "state", run.status.step)
+            live = live_part(run, text, "state", run.status.step)
             draw_readings(described_state(run, word), live=live, key="playground-run")
         elif run.status.state == "failed":
             say(run_status.failure(run.status))
@@ -83,18 +91,18 @@ def _state(run: Run | None, output: LiveOutput | None) -> None:
         else:
             said, onwards = ending(run, PAGE.now, output)
             st.markdown(said)
-            _lead_on(run, onwards)
+            _lead_on(run, text, onwards)
     if run is not None and is_asked(PAGE.now):
         beside(output if is_over(run) else None)
 
 
-def _lead_on(run: Run, onwards: Next) -> None:
+def _lead_on(run: Run, text: str, onwards: Next) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if onwards.said:
             st.markdown(onwards.said, width="content")
         for label, knobs in onwards.buttons.items():
             st.button(label, key=f"playground-onwards-{label}", on_click=turn, kwargs=knobs)
-        run_status.look_inside(run.id, PAGE.now.string, run.settings.model)
+        run_status.look_inside(run.id, text, run.settings.model)
         if not is_whole(PAGE.now):
             st.page_link(
                 "pages/race/page.py",
@@ -104,11 +112,11 @@ def _lead_on(run: Run, onwards: Next) -> None:
             )
 
 
-def _curve(run: Run | None) -> None:
+def _curve(run: Run | None, text: str) -> None:
     if run is None or not (run.status.active or (run.folder / "metrics.jsonl").is_file()):
         st.caption("The loss and the share of right answers will be drawn here as it learns.")
         return
-    live = live_part(run, PAGE.now.string, "curves", run.status.step)
+    live = live_part(run, text, "curves", run.status.step)
     exhibit(
         Runs((run.folder,)),
         CURVES,

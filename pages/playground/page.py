@@ -5,9 +5,10 @@ import streamlit as st
 from pages.playground.choices import PAGE, Knobs
 from pages.playground.live import live_panel
 from pages.shared.context import say
+from pages.training.live.reading import FIELD
 
 PAGE.follow_url()
 st.markdown("# Press Play and watch a Transformer learn")
-say(*PAGE.said(*Knobs.names()))
+say(*PAGE.said(*(name for name in Knobs.names() if name != FIELD)))
 live_panel()
 PAGE.write_url()

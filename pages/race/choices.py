@@ -8,6 +8,7 @@ from pages.shared.url.url_state import UrlState, nested, param, text, whole, wor
 from pages.training.live.settings import LONGEST, NO_RUN, RUN_NAME, STRINGS, TASKS, WHOLE_WORD, Setting, Task
 from pages.training.plans import Plan
 from transformer.config import OptimizerKind
+from transformer.text.pairs import clean_text
 
 Place = Literal["left", "right"]
 Expected = Literal["left", "right", "neither"]
@@ -66,7 +67,7 @@ class Race(UrlState):
     task: Task = param("reverse", words(*TASKS))
     seed: int = param(0, whole(0, 999, clamp=True))
     text: str = param("", text(LONGEST), resets=("task",))
-    """The visitor's own string; empty for the task's."""
+    """The visitor's own string; empty for the task's, blank where the field was emptied."""
     left: Racer = param(WHOLE, _RACER)
     right: Racer = param(MATCHES["With and without positions"][1], _RACER)
     expected: Expected | Literal[""] = param("", words("", "left", "right", "neither"), resets=_OF_RACE)
@@ -76,8 +77,8 @@ class Race(UrlState):
 
     @property
     def string(self) -> str:
-        """Returns the string that is followed."""
-        return self.text or STRINGS[self.task]
+        """Returns the string that is followed: the task's where the visitor has none."""
+        return clean_text(self.text) or STRINGS[self.task]
 
     @property
     def match(self) -> str | None:

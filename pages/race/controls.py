@@ -9,7 +9,8 @@ import streamlit as st
 from pages.race.choices import MATCHES, OPTIMIZERS, PAGE, Place
 from pages.race.running import Lanes, both, pause, race_again, start, turn, turn_side
 from pages.shared import fields
-from pages.training.live.settings import HEADS, LAYERS, LONGEST, MODELS, PARTS, POSITIONS, STRINGS, TASKS
+from pages.training.live.reading import render_field
+from pages.training.live.settings import HEADS, LAYERS, MODELS, PARTS, POSITIONS, TASKS
 from pages.training.live.short_runs import is_over
 from transformer.access.ownership import may_change
 
@@ -30,10 +31,7 @@ def render_controls(runs: Lanes) -> None:
         )
         fields.box("Task", TASKS, race.task, lambda task: turn(task=task), key="race-task", width=146)
         fields.number("Seed", race.seed, lambda n: turn(seed=n), key="race-seed", least=0, most=999, step=1, width=76)
-        usual = STRINGS[race.task]
-        fields.line(
-            "Your input", race.string, _take_text, key="race-text", placeholder=usual, max_chars=LONGEST, width=132
-        )
+        render_field(PAGE, key="race-text", width=132)
 
 
 def _button(runs: Lanes) -> None:
@@ -53,10 +51,6 @@ def _button(runs: Lanes) -> None:
 def _take_match(name: str) -> None:
     left, right = MATCHES[name]
     turn(left=left, right=right)
-
-
-def _take_text(text: str) -> None:
-    PAGE.change(text="" if text.strip() == STRINGS[PAGE.now.task] else text.strip())
 
 
 def render_knobs(place: Place) -> None:

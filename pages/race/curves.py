@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pages.race.choices import PAGE
 from pages.shared.components.frontend import Live
 from pages.shared.components.run_progress import described_curve, draw_curve
 from pages.shared.exhibit import exhibit
@@ -58,9 +57,9 @@ def parts_of(curves: tuple[Curves, ...]) -> tuple[LivePart, ...]:
     return (*OF_SIDE, *(LivePart(one.view.name, ("metrics",), one, one.folders[1:]) for one in curves))
 
 
-def render_curves(left: Run, curves: tuple[Curves, ...], *, live: bool) -> None:
+def render_curves(left: Run, text: str, curves: tuple[Curves, ...], *, live: bool) -> None:
     """Renders the loss and the share of right answers; live ones follow both runs."""
-    address = address_of(left, PAGE.now.string, parts_of(curves)) if live else ""
+    address = address_of(left, text, parts_of(curves)) if live else ""
     for one in curves:
         exhibit(Runs(one.folders), one.view, draw=partial(_draw, one, address), key=f"race-{one.view.name}", live=live)
 

@@ -18,6 +18,7 @@ from pages.training import run_status
 from pages.training.live.clearest import render_head
 from pages.training.live.output import decoded, render_output
 from pages.training.live.parts import OF_SIDE, described_briefly, live_part
+from pages.training.live.reading import reading_of, render_note
 from pages.training.live.results import result_of
 from pages.training.live.settings import TASKS
 from pages.training.live.short_runs import is_over, say_refusal, sweep_up
@@ -43,24 +44,30 @@ def _panel(race: Race, was_active: tuple[bool, ...]) -> None:
     active = _active(lanes)
     if active != was_active or PAGE.now != race:
         st.rerun()  # how often this is redrawn, and what the address says, is settled by a full run alone
-    render_controls(lanes)
-    say_refusal(PAGE)
     left, right = lanes["left"], lanes["right"]
+    reading = reading_of(PAGE, [run for run in (left, right) if run is not None], race.plan("left"))
+    text = reading.text
     curves = None if left is None or right is None else curves_of(left, right, titles(race))
-    with st.container(key="race-state"):
-        _state(race, lanes)
-    with st.container(horizontal=True, gap="small", key="race-track"):
-        for place, title in zip(PLACES, titles(race), strict=True):
-            with st.container(key=f"race-{place}", gap="xsmall"):
-                _side(place, title, lanes[place], parts_of(curves) if curves and place == "left" else OF_SIDE)
-        with st.container(key="race-curves", gap="xsmall"):
-            if left is None or curves is None:
-                st.caption("The loss and the share of right answers of both will be drawn here as they learn.")
-            else:
-                render_curves(left, curves, live=any(active))
+    with st.container(gap="xsmall"):
+        with st.container(gap="xxsmall"):
+            render_controls(lanes)
+            render_note(PAGE, reading, key="race-note")
+            say_refusal(PAGE)
+            with st.container(key="race-state"):
+                _state(race, lanes, text)
+        with st.container(horizontal=True, gap="small", key="race-track"):
+            for place, title in zip(PLACES, titles(race), strict=True):
+                with st.container(key=f"race-{place}", gap="xsmall"):
+                    parts = parts_of(curves) if curves and place == "left" else OF_SIDE
+                    _side(place, title, lanes[place], text, parts)
+            with st.container(key="race-curves", gap="xsmall"):
+                if left is None or curves is None:
+                    st.caption("The loss and the share of right answers of both will be drawn here as they learn.")
+                else:
+                    render_curves(left, text, curves, live=any(active))
 
 
-def _state(race: Race, lanes: Lanes) -> None:
+def _state(race: Race, lanes: Lanes, text: str) -> None:
     """Renders the question before the race, or how it ended, in room that it always has."""
     left, right = lanes["left"], lanes["right"]
     names = titles(race)
@@ -79,7 +86,7 @@ def _state(race: Race, lanes: Lanes) -> None:
             "pages/compare/page.py",
             label="Look into both, side by side",
             icon=":material/arrow_forward:",
-            query_params={"model": left.id, "other": right.id, "text": race.string},
+            query_params={"model": left.id, "other": right.id} | ({"text": text} if text else {}),
         )
     else:
         guessed = {"": "", "neither": "neither", **dict(zip(PLACES, names, strict=True))}[race.expected]
@@ -87,8 +94,8 @@ def _state(race: Race, lanes: Lanes) -> None:
         st.markdown(f"Both learn to {TASKS[race.task]} from the same examples in the same order.{said}")
 
 
-def _side(place: Place, title: str, run: Run | None, parts: tuple[LivePart, ...]) -> None:
-    key, text, colour = f"race-{place}", PAGE.now.string, run_colours(PLACES.index(place))
+def _side(place: Place, title: str, run: Run | None, text: str, parts: tuple[LivePart, ...]) -> None:
+    key, colour = f"race-{place}", run_colours(PLACES.index(place))
     st.html(f"<style>.st-key-{key} {{--run: light-dark({colour['light']}, {colour['dark']})}}</style>")
     st.markdown(f"## {title}")
     with st.container(gap=None):
@@ -98,17 +105,18 @@ def _side(place: Place, title: str, run: Run | None, parts: tuple[LivePart, ...]
             if run is None:
                 st.caption(f"{summary(PAGE.now.racer(place))}. Its output and its clearest head will be drawn here.")
             else:
-                _where_it_stands(run, parts, key=f"{key}-run")
+                _where_it_stands(run, text, parts, key=f"{key}-run")
         render_knobs(place)
     if run is None:
         return
     if run.status.state == "failed":
         say(run_status.failure(run.status))
     render_output(run, text, snapshot, parts=parts, key=key)
-    step = -1 if snapshot is None else snapshot.step
-    render_head(snapshot, live_part(run, text, "head", step, parts=parts), key=key)
+    if text:
+        step = -1 if snapshot is None else snapshot.step
+        render_head(snapshot, live_part(run, text, "head", step, parts=parts), key=key)
 
 
-def _where_it_stands(run: Run, parts: tuple[LivePart, ...], *, key: str) -> None:
-    live = live_part(run, PAGE.now.string, "state", run.status.step, parts=parts)
+def _where_it_stands(run: Run, text: str, parts: tuple[LivePart, ...], *, key: str) -> None:
+    live = live_part(run, text, "state", run.status.step, parts=parts)
     draw_readings(described_briefly(run, run_status.state_word(run).capitalize()), live=live, key=key)

@@ -156,6 +156,8 @@ def unseen(tokenizer: Tokenizer, sentence: Sentence, *, markdown: bool = True) -
     words = sentence.unseen
     if not words:
         return ""
+    if tokenizer.kind == "char":  # each character is a token: those of the word that are known need no naming
+        words = tuple(dict.fromkeys(one for one in "".join(words) if UNK in tokenizer.encode(one))) or words
     listed = ", ".join(f"*{plain(word[:30])}*" if markdown else f"“{isolated(word[:30])}”" for word in words[:8])
     listed += " …" if len(words) > 8 else ""
     unknown = plain("<unk>") if markdown else "<unk>"
@@ -164,8 +166,11 @@ def unseen(tokenizer: Tokenizer, sentence: Sentence, *, markdown: bool = True) -
         return f"{listed} {verb} never seen in training: the model reads {unknown} (unknown) instead."
     # A tokenizer with byte pieces spells what it has no piece for, and needs no <unk>.
     read = f"{unknown} (unknown)" if UNK in sentence.ids else "single bytes"
-    contain = "contains" if len(words) == 1 else "contain"
-    return f"{listed} {contain} characters with no token: the model reads {read} instead."
+    if tokenizer.kind == "char":
+        lack = "has no token" if len(words) == 1 else "have no tokens"
+    else:
+        lack = f"{'contains' if len(words) == 1 else 'contain'} characters with no token"
+    return f"{listed} {lack}: the model reads {read} instead."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:

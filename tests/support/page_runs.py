@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import psutil
-from page_models import checked
+from page_models import checked, texts
 from tiny_runs import MODEL, settings
 
 from transformer.checkpoints.settings import read_settings, write_settings
@@ -89,3 +89,33 @@ def at_work(run_id: str, **changes: Any) -> None:
     """Lets a run seem to be trained by this process."""
     me = psutil.Process(os.getpid())
     put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time(), **changes)
+
+
+_UNKNOWN = "were never seen in training: the model reads <unk> (unknown) instead."
+TOO_LONG = (
+    " ".join("a" * 70),
+    "Your input has 71 tokens with its end mark, and the model takes at most 64: shorten it.",
+)
+READABLE = [
+    ("ZZ 9 ü", f"*ZZ*, *9*, *ü* {_UNKNOWN}"),
+    ("abc hello", f"*abc*, *hello* {_UNKNOWN} Put spaces between the letters."),
+    ("", "Your input is empty, so the model reads *a b c d e f* instead."),
+    (" \ufeff ", "Your input is empty, so the model reads *a b c d e f* instead."),
+]
+UNREADABLE = [TOO_LONG, ("a" * 201, "Your input has 201 characters, and at most 200 are read here: shorten it.")]
+_OPENINGS = ("never seen in training", "has no token", "have no tokens", "Your input has", "Your input is")
+
+
+def typed_string(at: Any, page: str, text: str) -> Any:
+    """The app after a visitor has typed this into the page's field."""
+    return checked(at.text_input(key=f"{page}-text").set_value(text).run())
+
+
+def notes(at: Any) -> list[str]:
+    """All that the page says about the typed string, wherever it says it."""
+    lines = texts(at).replace("\\", "").splitlines()
+    return [
+        line.removeprefix(":red[:material/error: ").removesuffix("]")
+        for line in lines
+        if any(opening in line for opening in _OPENINGS)
+    ]

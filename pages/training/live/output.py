@@ -15,9 +15,9 @@ from transformer.views.training.timeline import DecodedSnapshot
 
 
 def decoded(run: Run | None, text: str) -> DecodedSnapshot | None:
-    """Returns a text decoded with the newest weights; None where there are none yet, or where it cannot be, which it
-    says."""
-    if run is None or not (found := snapshots_of(run)):
+    """Returns a text decoded with the newest weights; None without a text, where there are no weights yet, or where it
+    cannot be decoded, which it says."""
+    if not text or run is None or not (found := snapshots_of(run)):
         return None
     try:
         return decoded_with(run, found[-1], text)
@@ -36,7 +36,10 @@ def render_output(
     parts: tuple[LivePart, ...] | None = None,
     key: str,
 ) -> None:
-    """Renders the output for a text, which then follows the run."""
+    """Renders the output for a text, which then follows the run; a dash where there is no text that it can read."""
+    if not text:
+        st.caption("–")
+        return
     live = live_part(run, text, "output", -1 if snapshot is None else snapshot.step, parts=parts)
     if snapshot is None and live is None:
         st.caption("What it writes will stand here.")

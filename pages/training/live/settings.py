@@ -54,8 +54,8 @@ STRINGS: dict[Task, str] = {
     "addition": "47+85",
     "dates": "March 5, 1987",
 }
-LONGEST = 60
-"""Characters of one's own string."""
+LONGEST = 200
+"""The most characters of one's own string; the model's own limit of tokens mostly comes first."""
 
 
 def _read_run(said: str) -> str:

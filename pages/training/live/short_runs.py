@@ -9,6 +9,7 @@ import streamlit as st
 from pages.shared.context import say, sentence
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import Problem
+from pages.training.live.reading import reader_of, refusal
 from pages.training.plans import Plan
 from transformer.access.ownership import may_change
 from transformer.checkpoints.settings import CheckpointError
@@ -38,12 +39,16 @@ def is_over(run: Run) -> bool:
 
 
 def create(*plans: Plan) -> tuple[str, ...]:
-    """Returns the ids of new runs of these plans, all of them or none; raises EXPECTED."""
+    """Returns the ids of new runs of these plans, all of them or none; raises EXPECTED.
+
+    A sentence that its model cannot read is not translated by the run: the page says why, beside the field.
+    """
     created: list[str] = []
     try:
         for plan in plans:
             model, train, corpus = plan.configs()
-            created.append(run_folder.create_run(model, train, corpus, pinned=plan.sentences))
+            readable = [text for text in plan.sentences if not refusal(text, reader_of(plan))]
+            created.append(run_folder.create_run(model, train, corpus, pinned=readable))
     except EXPECTED:
         for run_id in created:
             with suppress(RunError):

@@ -9,7 +9,8 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 import tiny_runs
-from page_models import checked, open_page, texts
+from page_models import checked, component, matrix, open_page, texts
+from page_runs import READABLE, TOO_LONG, UNREADABLE, at_work, notes, put_status, typed_string
 
 from pages.playground import ending
 from pages.playground import guess as guess_module
@@ -108,6 +109,56 @@ def test_every_part_can_be_taken_away_and_every_task_be_planned():
 )
 def test_nonsense_in_a_link_is_said(started, parameters, said):
     assert said in texts(open_page("playground", **parameters)).replace("\\", "")
+
+
+@pytest.mark.parametrize(("text", "note"), [*READABLE, *UNREADABLE])
+def test_a_string_that_cannot_be_read_as_typed_is_told_at_the_field_and_the_run_goes_on(started, text, note):
+    at = typed_string(open_page("playground"), "playground", text)
+    assert notes(at) == [note], "before there is a run"
+    at = checked(at.button(key="playground-play").click().run())
+    (run_id,) = started
+    at_work(run_id)
+    at = checked(at.run())
+    assert notes(at) == [note] and at.query_params["run"] in (run_id, [run_id])
+    assert at.text_input(key="playground-text").value == text.strip(" \ufeff"), "nothing of it is dropped"
+    at = typed_string(at, "playground", "c b a")
+    assert notes(at) == [] and started == [run_id] and run_folder.get_run(run_id).status.active
+    put_status(run_id, state="stopped")  # nobody trains it
+
+
+@pytest.mark.parametrize(("text", "pinned"), [(TOO_LONG[0], ()), ("", ("a b c d e f",)), ("a Z", ("a Z",))])
+def test_a_run_starts_whatever_was_typed_and_translates_what_it_can_read(started, text, pinned):
+    at = typed_string(open_page("playground"), "playground", text)
+    checked(at.button(key="playground-play").click().run())
+    assert settings_of(started[-1]).pinned == pinned
+
+
+def test_a_string_too_long_for_the_model_has_no_output_and_no_head(started):
+    """Told by the run's own limit: a link may name a smaller model than the knobs make."""
+    run_id = tiny_runs.create(pinned=())
+    train_run(run_id)
+    at = open_page("playground", run=run_id, text=" ".join("a" * 40))
+    assert notes(at) == ["Your input has 41 tokens with its end mark, and the model takes at most 32: shorten it."]
+    assert component(at, "tokens") is None and matrix(at) is None
+    assert [caption.value for caption in at.caption].count("–") == 2
+    at = typed_string(at, "playground", "a b")
+    assert notes(at) == [] and component(at, "tokens") and matrix(at)
+
+
+def test_of_characters_without_a_token_each_is_named_and_nothing_else(started):
+    at = typed_string(open_page("playground", task="addition"), "playground", "47+8x")
+    assert notes(at) == ["*x* has no token: the model reads <unk> (unknown) instead."]
+    at = typed_string(at, "playground", "")
+    assert notes(at) == ["Your input is empty, so the model reads *47+85* instead."]
+    at = checked(at.selectbox(key="playground-task").set_value("dates").run())
+    assert notes(at) == [] and at.text_input(key="playground-text").value == "March 5, 1987"
+
+
+def test_a_link_with_too_long_a_string_is_told_at_the_field_alone(started):
+    at = open_page("playground", text="a " * 150)
+    said = texts(at).replace("\\", "")
+    assert said.count("has 300 characters, but a link carries only 200") == 1
+    assert "a link carries only" not in texts(typed_string(at, "playground", "a b"))
 
 
 def test_a_run_that_is_gone_leaves_the_page_at_its_beginning(started):

@@ -7,8 +7,8 @@ from itertools import islice
 import pytest
 import tiny_runs
 import torch
-from page_models import checked, open_page, texts
-from page_runs import at_work, put_status, trained_run
+from page_models import checked, component, matrix, open_page, texts
+from page_runs import READABLE, UNREADABLE, at_work, notes, put_status, trained_run, typed_string
 
 from pages.race.choices import MATCHES, OPTIMIZERS, PLACES, WHOLE, Race, Racer
 from pages.race.curves import curves_of, parts_of
@@ -153,6 +153,36 @@ def test_pause_and_going_on_concern_those_at_work_alone(started, monkeypatch):
     assert at.button(key="race-start").label == "Go on"
     press(at)
     assert started == [left, right, right]
+
+
+@pytest.mark.parametrize(("text", "note"), [*READABLE, *UNREADABLE])
+def test_a_string_that_cannot_be_read_as_typed_is_told_once_at_the_field_and_the_race_goes_on(started, text, note):
+    at = typed_string(open_page("race"), "race", text)
+    assert notes(at) == [note], "before there is a race"
+    at = press(at)
+    left, right = started
+    for run_id in started:
+        at_work(run_id)
+    at = checked(at.run())
+    assert notes(at) == [note] and at.button(key="race-start").label == "Pause"
+    assert at.text_input(key="race-text").value == text.strip(" \ufeff"), "nothing of it is dropped"
+    at = typed_string(at, "race", "c b a")
+    assert notes(at) == [] and started == [left, right]
+    assert all(run_folder.get_run(run_id).status.active for run_id in started)
+    for run_id in started:
+        put_status(run_id, state="stopped")  # nobody trains them
+
+
+def test_a_string_too_long_for_the_models_has_no_output_on_either_side():
+    left, right = trained_run(), trained_run()
+    at = open_page("race", left_run=left, right_run=right, text=" ".join("a" * 40))
+    assert notes(at) == ["Your input has 41 tokens with its end mark, and the model takes at most 32: shorten it."]
+    assert component(at, "tokens") is None and matrix(at) is None
+    assert [caption.value for caption in at.caption].count("–") == 2
+    (link,) = (link.proto for link in at.get("page_link") if link.proto.label == "Look into both, side by side")
+    assert "text=" not in link.query_string
+    at = typed_string(at, "race", "a b")
+    assert notes(at) == [] and component(at, "tokens") and matrix(at)
 
 
 def test_a_run_that_is_gone_is_said():

@@ -55,6 +55,7 @@ def test_of_a_word_that_was_never_seen_it_is_said_what_the_model_reads_there(kin
             ("single bytes" in said) == any(piece.startswith("<0x") for piece in read) == (kind in ("bpe", "unigram"))
         )
         assert "“猫”" in said and plain("<unk>") in unseen(learned, sentence) + plain("<unk>") * ("bytes" in said)
+        assert kind != "char" or "“猫”" in unseen(learned, learned.sentence("a c猫at"), markdown=False)
     known = learned.sentence("the cat is red")
     assert unseen(learned, known) == unseen(learned, known, markdown=False) == ""
 
