@@ -93,17 +93,23 @@ def test_play_pause_step_and_turn_a_knob_without_a_jump(page: Page, server: Serv
     expect(page.get_by_text("Paused at step")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 800)])
-def test_a_note_at_the_field_has_its_room_before_it_comes(page: Page, server: Server, width: int, height: int):
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize(
+    ("name", "waiting", "follows"),
+    [("playground", "as it learns", "playground-output"), ("race", "as they learn", "race-track")],
+)
+def test_a_note_at_the_field_has_its_room_before_it_comes(
+    page: Page, server: Server, name: str, waiting: str, follows: str, width: int, height: int
+):
     page.set_viewport_size({"width": width, "height": height})
-    page.goto(server.link("playground"))
-    expect(page.get_by_text("will be drawn here as it learns")).to_be_visible()
+    page.goto(server.link(name))
+    expect(page.get_by_text(f"will be drawn here {waiting}")).to_be_visible()
     wait_for_rest(page)
     field = page.get_by_role("textbox", name="Your input")
 
     def place() -> float:
         """Returns where what follows begins, below the heading: the window may be scrolled."""
-        heading, below = page.locator("h1"), page.locator(".st-key-playground-output")
+        heading, below = page.locator("h1"), page.locator(f".st-key-{follows}")
         return below.bounding_box()["y"] - heading.bounding_box()["y"]
 
     before = place()
@@ -115,7 +121,7 @@ def test_a_note_at_the_field_has_its_room_before_it_comes(page: Page, server: Se
     ):
         field.fill(text)
         field.press("Enter")
-        expect(page.locator(".st-key-playground-note")).to_contain_text(note)
+        expect(page.locator(f".st-key-{name}-note")).to_contain_text(note)
         wait_for_rest(page)
         assert place() == pytest.approx(before, abs=1), note
         expect(field).to_have_value(text.strip())

@@ -74,35 +74,3 @@ def test_start_pause_and_turn_a_knob_of_one_side_without_a_jump(page: Page, serv
     expect(page.get_by_role("button", name="Start the race")).to_be_visible()
     expect(page.get_by_role("heading", name="Without positions, without residual connections")).to_be_visible()
     assert "_run=" not in page.url
-
-
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_a_note_at_the_field_has_its_room_before_it_comes(page: Page, server: Server, width: int, height: int):
-    page.set_viewport_size({"width": width, "height": height})
-    page.goto(server.link("race"))
-    expect(page.get_by_text("will be drawn here as they learn")).to_be_visible()
-    wait_for_rest(page)
-    field = page.get_by_role("textbox", name="Your input")
-
-    def place() -> float:
-        """Returns where what follows begins, below the heading: the window may be scrolled."""
-        heading, below = page.locator("h1"), page.locator(".st-key-race-track")
-        return below.bounding_box()["y"] - heading.bounding_box()["y"]
-
-    before = place()
-    for text, note in (
-        ("ZZ 9 ü", "ZZ, 9, ü were never seen in training"),
-        ("hello world", "Put spaces between the letters."),
-        ("a " * 70, "Your input has 71 tokens with its end mark, and the model takes at most 64"),
-        ("", "Your input is empty, so the model reads a b c d e f instead."),
-    ):
-        field.fill(text)
-        field.press("Enter")
-        expect(page.locator(".st-key-race-note")).to_contain_text(note)
-        wait_for_rest(page)
-        assert place() == pytest.approx(before, abs=1), note
-        expect(field).to_have_value(text.strip())
-    field.fill("c b a")
-    field.press("Enter")
-    expect(page.get_by_text("Your input is empty")).to_have_count(0)
-    assert place() == pytest.approx(before, abs=1)
