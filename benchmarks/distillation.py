@@ -70,6 +70,7 @@ def main() -> None:
 def _smoke(folder: Path, options: argparse.Namespace) -> None:
     os.environ["ATTENTION_LAB_RUNS"] = str(folder / "runs")
     options.file, options.out, options.joined = folder / "pairs.tsv", folder / "distilled.tsv", 0.1
+    options.teachers, options.sources = [], []
     lines = (f"the word{number} is here\tle mot{number} est ici\n" for number in range(200))
     options.file.write_text("".join(lines))
     tiny = ModelConfig(d_model=32, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, max_length=16)
