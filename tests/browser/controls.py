@@ -52,8 +52,12 @@ def open_menu(page: Page, figure: str | Locator, entry: str) -> None:
     """Opens a figure's menu at an entry; the figure by its key, or the button of its menu."""
     button = menu_of(page, figure) if isinstance(figure, str) else figure
     button.click()
-    wait_for_rest(page, 200)  # what opens is drawn anew once the server has filled it
-    page.locator("[data-testid=stPopoverBody]").get_by_role("radio", name=entry, exact=True).click()
+    chosen = page.locator("[data-testid=stPopoverBody]").get_by_role("radio", name=entry, exact=True)
+    chosen.click()
+    wait_for_rest(page, 200)
+    if not chosen.is_checked():  # what opens is drawn anew once the server has filled it: a click before that is lost
+        chosen.click()
+    expect(chosen).to_be_checked()
 
 
 def menus(page: Page) -> Locator:

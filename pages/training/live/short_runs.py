@@ -47,7 +47,7 @@ def create(*plans: Plan) -> tuple[str, ...]:
     try:
         for plan in plans:
             model, train, corpus = plan.configs()
-            readable = [text for text in plan.sentences if not refusal(text, reader_of(plan))]
+            readable = [text for text in plan.sentences or () if not refusal(text, reader_of(plan))]
             created.append(run_folder.create_run(model, train, corpus, pinned=readable))
     except EXPECTED:
         for run_id in created:
