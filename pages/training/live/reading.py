@@ -25,7 +25,7 @@ _EMPTIED = " "
 
 
 class Reader(NamedTuple):
-    """What it takes to know how a model reads a string."""
+    """A model's tokenizer and its limit: all that its reading of a string depends on."""
 
     tokenizer: Tokenizer
     max_length: int
@@ -39,7 +39,7 @@ class Reading:
     text: str
     """The string that they follow; empty where one of them cannot read it."""
     note: str = ""
-    """What the visitor should know about it, in Markdown."""
+    """A remark on it for the visitor, in Markdown; empty where there is none to make."""
     refusals: tuple[str, ...] = ()
     """Why it cannot be read."""
 
