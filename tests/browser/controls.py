@@ -1,8 +1,12 @@
 """Controls of pages in a browser: the menu at a figure's corner, and the Train page's sizes and buttons."""
 
+import time
+from pathlib import Path
+
 from playwright.sync_api import Locator, Page, expect
 
 from pages.shared.exhibit import MENU
+from transformer.runs.status import STATUS_FILE, read_status
 
 _AT_REST = """(quiet_ms) => new Promise((done, fail) => {
   const busy = "[data-testid=stSpinner], [data-testid=stSkeleton], [data-stale=true]";
@@ -23,6 +27,16 @@ SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_deco
 def state(page: Page, word: str) -> None:
     """Waits until the run on show is in this state."""
     expect(page.locator(".st-key-readings .state")).to_have_text(word, timeout=TRAINING_MS)
+
+
+def wait_for_trainers(page: Page, runs: Path) -> None:
+    """Waits until no trainer is at work, as long as they take steps: they give way to all else on a busy machine."""
+    steps, since = -1, time.monotonic()
+    while active := [found for file in runs.glob(f"*/{STATUS_FILE}") if (found := read_status(file.parent)).active]:
+        if (now := sum(run.step for run in active)) != steps:
+            steps, since = now, time.monotonic()
+        assert time.monotonic() - since < TRAINING_MS / 1000, f"no step for {TRAINING_MS / 1000:.0f} s: {active}"
+        page.wait_for_timeout(200)
 
 
 def wait_for_rest(page: Page, quiet_ms: int = 500) -> None:

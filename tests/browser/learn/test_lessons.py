@@ -91,10 +91,10 @@ def test_a_whole_lesson_is_done_on_a_phone_by_keyboard_alone(page: Page, server:
         expect(commit).to_be_enabled()
         tab_to(page, commit)
         page.keyboard.press("Enter")
-        expect(page.get_by_text("You said")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("You said")).to_be_visible()
         watch_layout(page)  # not before: the answer was asked for, however late it comes
         onwards = page.get_by_role("button", name="All lessons" if number == len(lesson.steps) else "Next step").last
-        expect(onwards).to_be_visible(timeout=60_000)
+        expect(onwards).to_be_visible()
         assert page.evaluate("() => document.scrollingElement.scrollWidth - window.innerWidth") <= 0
         spilt = page.evaluate(_SPILT)
         assert not spilt, f"step {number}: {spilt}"
@@ -105,7 +105,7 @@ def test_a_whole_lesson_is_done_on_a_phone_by_keyboard_alone(page: Page, server:
             page.keyboard.press("ArrowRight")
             page.keyboard.press("Space")
             page.wait_for_url(lambda url, before=before: url != before)
-            expect(onwards).to_be_visible(timeout=60_000)
+            expect(onwards).to_be_visible()
         tab_to(page, onwards)
         page.keyboard.press("Enter")
     expect(page.get_by_text(f"all {len(lesson.steps)} steps done")).to_be_visible()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from app_server import Server
-from controls import wait_for_rest
+from controls import wait_for_rest, wait_for_trainers
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Page, expect
 
@@ -35,6 +35,7 @@ def test_output_and_head_move_without_a_run_of_the_page_and_can_be_proved(page: 
     page.get_by_text("Prove it", exact=True).click()
     expect(page.get_by_text(re.compile(r"\d checks, run just now: all hold"))).to_be_visible()
     page.keyboard.press("Escape")
+    wait_for_trainers(page, server.runs)
     expect(page.get_by_text("It learned to reverse letters")).to_be_visible()
     expect(page.get_by_text("Output at step 400")).to_be_visible()
     # 400 steps are over in seconds, and the page itself looks once in five: what moved more often came by the stream.

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from app_server import Server
-from controls import wait_for_rest
+from controls import wait_for_rest, wait_for_trainers
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Page, expect
 
@@ -34,6 +34,8 @@ def test_both_sides_move_by_their_streams_and_the_end_leads_to_both_models(page:
     expect(page).to_have_url(re.compile("expected=right"))
     page.evaluate(f"() => void setInterval({STEPS}, 20)")
     page.get_by_role("button", name="Start the race").click()
+    expect(page).to_have_url(re.compile("right_run="))
+    wait_for_trainers(page, server.runs)
     expect(page.get_by_text("With positions was first")).to_be_visible()
     expect(page.get_by_text("You expected something else.")).to_be_visible()
     # The page itself looks once in five seconds: what moved more often came by the streams.
