@@ -1,5 +1,5 @@
 # make app   set up and open the app        make test       set up, lint, and run the tests that are quick
-# make check format, lint and types         make test-slow  the other tests, and shapes checked
+# make check format, lint and types         make test-slow  shapes checked, and the other tests
 # make test-fast  the library's quick tests alone: no page, no browser, no process
 # make checkpoints  train the shipped models again, into build/
 # make load  one server with up to 50 visitors: times, memory, none lost, none mixed; on a quiet machine, six minutes
@@ -35,8 +35,8 @@ test-fast: .venv/test-ready
 	$(PYTEST) 2 -m "not slow and not processes" $(LIBRARY)
 
 test-slow: .venv/test-ready browser
-	$(PYTEST) 4 -m slow
 	$(PYTEST) 2 -m "not slow" --check-shapes $(SHAPED)
+	$(PYTEST) 4 -m slow
 
 check: .venv/test-ready
 	$(BIN)/python -m ruff check .

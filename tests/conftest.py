@@ -71,8 +71,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(report.longreprtext)
         for title, text in report.sections:
             terminalreporter.write_line(f"{title}:\n{text}")
-    for report in retried:  # once more, where they can be read of a log that was cut
-        terminalreporter.write_line(f"RETRIED {report.nodeid}: {report.longreprtext.splitlines()[-1][:200]}", red=True)
+    for report in retried:  # once more, where they are still seen in a log that was cut
+        why = next((line for line in report.longreprtext.splitlines() if line.startswith("E ")), "")
+        terminalreporter.write_line(f"RETRIED {report.nodeid}: {why[2:].strip()[:200]}", red=True)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

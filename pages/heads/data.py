@@ -22,7 +22,7 @@ from transformer.data.unpacking import CorpusError
 from transformer.data.uploads import MAX_UPLOAD_BYTES
 from transformer.interventions.names import plural
 from transformer.lab import Lab
-from transformer.text.pairs import Pair, split_of
+from transformer.text.pairs import Pair, shuffled, split_of
 
 FEW = 20
 """The page says that there are few pairs below this number."""
@@ -177,10 +177,10 @@ def _offered(name: str, digest: str, _content: bytes, columns: str | None) -> Co
 
 @cached(max_entries=4, spinner="Reading the file")
 def _read(name: str, digest: str, _content: bytes, columns: str | None) -> tuple[Sequence[Pair], bool, CleaningReport]:
-    """Returns the pairs of a file that the split rule holds out for validation, or all of them if these are few, and
-    how it was read."""
+    """Returns the pairs of a file that the split rule holds out for validation, or all of them if these are few, in
+    an order of which the beginning is a fair sample; and how it was read."""
     pairs, report = pairs_of(name, _content, columns, limit=MAX_UPLOAD_BYTES).clean()
     if not pairs:
         raise CorpusError(f"{name} has no usable pair ({report})")
     kept = [pair for pair in pairs if split_of(pair.source) == "validation"]
-    return (kept, True, report) if len(kept) >= FEW else (pairs, False, report)
+    return shuffled(kept if len(kept) >= FEW else pairs), len(kept) >= FEW, report

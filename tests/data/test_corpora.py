@@ -183,6 +183,16 @@ def test_a_file_is_split_by_source_so_that_translations_of_one_sentence_stay_tog
     assert 1 <= len(corpus.examples) <= 5 and set(corpus.examples) <= held_out
 
 
+def test_the_first_held_out_pairs_of_a_file_sorted_by_length_are_as_long_as_all_of_them(write):
+    rows = [(f"{'long ' * (i // 100)}{i}", f"court {i}") for i in range(4000)]
+    corpus = file_corpus(write("sorted.tsv", tsv(rows)))
+    for pairs in (corpus.validation, corpus.held_out["random"]):
+        first, whole = (sum(len(pair.source) for pair in some) / len(some) for some in (pairs[:50], pairs))
+        assert abs(first / whole - 1) < 0.15
+    again = file_corpus(write("unsorted.tsv", tsv(rows[::-1])))
+    assert again.validation == corpus.validation and again.held_out == corpus.held_out
+
+
 def test_a_tokenizer_of_a_file_learns_from_its_training_pairs(write):
     corpus = file_corpus(write("mine.tsv", tsv(ROWS)))
     texts = list(tokenizer_texts(corpus))

@@ -16,7 +16,7 @@ from transformer.data.cleaning import CleaningReport
 from transformer.data.pair_files import PairFile, kinds_of_files, read_pairs
 from transformer.data.tasks import N_TRAIN, TASKS, AlignmentUnit, GeneratedPairs, Task, held_out_pairs, symbol_task
 from transformer.data.unpacking import CorpusError
-from transformer.text.pairs import Pair, Split, split_of, words
+from transformer.text.pairs import Pair, Split, shuffled, split_of, words
 from transformer.text.scripts import unspaced_characters
 from transformer.text.tokenizer import Tokenizer, TokenizerError, TokenizerKind, train_tokenizer
 
@@ -158,8 +158,8 @@ def corpus_of_pairs(file: PairFile) -> Corpus:
         name=name,
         description=f"{report.kept:,} pairs from {name}",
         train=tuple(splits["train"]),
-        validation=tuple(splits["validation"]),
-        held_out={"random": tuple(splits["random"])},
+        validation=shuffled(splits["validation"]),
+        held_out={"random": shuffled(splits["random"])},
         tokenizer="bpe",
         vocab_size=suited_vocabulary(len(splits["train"])),
         examples=_examples([*splits["random"], *splits["validation"]]),

@@ -1,7 +1,7 @@
-"""A pair of sentences, its split into words, and the rule that decides which pairs are held out.
+"""A pair of sentences, its split into words, and the rule that decides which pairs are held out, and in which order.
 
-Here: `Pair`, the only definition of a word in the project, and `split_of`. Not here: vocabularies (tokenizer.py) and
-where pairs come from (tasks.py, pronouns/, corpora.py).
+Here: `Pair`, the only definition of a word in the project, `split_of` and `shuffled`. Not here: vocabularies
+(tokenizer.py) and where pairs come from (tasks.py, pronouns/, corpora.py).
 """
 
 import re
@@ -104,10 +104,23 @@ def split_of(sentence: str) -> Split:
     CRC-32 of the UTF-8 bytes, modulo 20: 0 is validation, 1 is random. So no sentence is ever in two splits, in any
     process, at any seed, and a checkpoint can tell its held-out sentences without its corpus.
     """
-    match zlib.crc32(sentence.encode()) % 20:
+    match _key(sentence) % 20:
         case 0:
             return "validation"
         case 1:
             return "random"
         case _:
             return "train"
+
+
+def shuffled(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """Returns these pairs in the order of their sources' CRC-32, so that the first ones are a fair sample of them.
+
+    Files of pairs are often sorted by length, and the shortest sentences are the easiest. Pairs of one source stay
+    together. The order follows from the sentences alone, as their split does.
+    """
+    return tuple(sorted(pairs, key=lambda pair: _key(pair.source)))
+
+
+def _key(sentence: str) -> int:
+    return zlib.crc32(sentence.encode())
