@@ -45,6 +45,7 @@ check_settings()
 
 _PRELOADED = (
     "pandas",
+    "torch._dynamo",  # the first optimiser imports it; once that fails beside other threads, it does so for everybody
     "plotly.graph_objects",
     "transformer.lab",
     "transformer.figures.attention.matrix",
