@@ -33,6 +33,7 @@ from pages.server.errors import listen
 from pages.server.metrics import serve_metrics
 from pages.shared.live.socket import stream_route
 from pages.shared.secure_headers import SecureHeaders
+from pages.shared.serving import garbage
 from pages.shared.serving.machine import check_settings
 from pages.shared.serving.middleware import DecodeAhead, FilesFromMemory
 from pages.shared.visitors.current import recognise_visitors
@@ -57,8 +58,6 @@ _EVERY_S = 2.0
 _CLEARING_EVERY_S = 3600.0
 _TURN_S = 0.0005
 """The longest turn of one thread at the interpreter: files are served while a sentence is decoded."""
-_MANY = 20_000
-"""Objects that a collection may look at: about 6 ms. Pages drawn for the first time add 200,000."""
 
 
 @asynccontextmanager
@@ -76,6 +75,7 @@ async def preloaded(app: st.App) -> AsyncIterator[None]:
     sys.setswitchinterval(_TURN_S)
     gc.collect()
     gc.freeze()
+    garbage.watch()
     listen()
     serve_metrics()
     import_module("transformer.runs.upkeep").begin()
@@ -106,9 +106,7 @@ async def _tend() -> None:
         if time.monotonic() > next_clearing:
             await asyncio.to_thread(upkeep.clear)
             next_clearing = time.monotonic() + _CLEARING_EVERY_S
-        if len(gc.get_objects(generation=2)) > _MANY:
-            gc.collect()
-            gc.freeze()
+        garbage.freeze_if_long()
         await asyncio.sleep(_EVERY_S)
 
 
