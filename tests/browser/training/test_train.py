@@ -12,6 +12,7 @@ from app_server import Server, running_app
 from controls import SMALL, TRAINING_MS, press, state, unfold_settings
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from tiny_runs import wait_until
 
 from pages.shared.url.page_state import LATE_S
@@ -188,6 +189,51 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
     assert f"run={second}" in page.url
     press(page, "Stop", "Stopped")
     run_folder.stop(first)
+
+
+@pytest.mark.slow
+def test_looks_of_a_browser_that_has_not_painted_the_new_run_yet_leave_it_on_show(page: Page, server: Server):
+    """A browser takes over a new URL at once, and paints the fields that came with it a little later."""
+    behind: list[str] = []
+    sent: list[tuple[str, str]] = []
+
+    def connect(line: WebSocketRoute) -> None:
+        """Lets looks of the page say that the box of runs still shows the run before."""
+        above = line.connect_to_server()
+
+        def send(message: str | bytes) -> None:
+            asked = BackMsg()
+            asked.ParseFromString(message if isinstance(message, bytes) else message.encode())
+            for field in asked.rerun_script.widget_states.widgets:
+                if behind and asked.rerun_script.is_auto_rerun and field.id.endswith("-run-on-show"):
+                    field.string_value = behind[0]
+                    sent.append((asked.rerun_script.query_string, asked.rerun_script.fragment_id))
+            above.send(asked.SerializeToString())
+
+        line.on_message(send)
+        above.on_message(line.send)
+
+    page.route_web_socket("**/_stcore/stream**", connect)
+    open_small(page, server, steps=20, evaluate_every=10)
+    train(page, server)  # there is a box of runs from the second one on
+    first = train(page, server)
+    state(page, "Finished")
+    page.goto(server.link("train", **SMALL, batch_tokens=256, precision="float32", steps=100_000, run=first))
+    state(page, "Finished")
+    behind.append(first)
+    second = train(page, server)
+    wait_until(
+        lambda: page.wait_for_timeout(200) or len({who for query, who in sent if f"run={second}" in query}) >= 2,
+        "looks of the run and of the sidebar",
+    )
+    behind.clear()
+    state(page, "Training")
+    assert f"run={second}" in page.url
+    page.get_by_role("combobox", name="Run").click()  # the visitor's own choice of that run counts
+    page.get_by_role("option", name=first, exact=True).click()
+    page.wait_for_url(f"**run={first}**")
+    state(page, "Finished")
+    run_folder.stop(second)
 
 
 def hear(page: Page, asked: Sized, further: int) -> None:
