@@ -27,6 +27,7 @@ export default function ({ data }) {
 }
 
 function begin() {
+  keepOneEntry();
   tooltip = Object.assign(document.createElement("div"), { id: "term-meaning", role: "tooltip", popover: "manual" });
   new MutationObserver(() => {
     tidy();

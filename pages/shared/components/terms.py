@@ -1,7 +1,7 @@
 """The technical terms of a page: underlined where its texts first name them, with what they mean.
 
-The script that watches the page for them also keeps numbers and their signs on one line, and lets the keyboard into
-what scrolls sideways.
+The script that watches the page for them also keeps numbers and their signs on one line, lets the keyboard into what
+scrolls sideways, and leaves one entry in the browser's history for each page.
 """
 
 from functools import cache
@@ -12,7 +12,7 @@ import streamlit as st
 from pages.shared.components.frontend import declared
 from pages.shared.glossary import pattern, terms
 
-_component = declared("terms", css=(), js=("whole_numbers.js", "scrolling_parts.js", "terms.js"))
+_component = declared("terms", css=(), js=("whole_numbers.js", "scrolling_parts.js", "history_entries.js", "terms.js"))
 
 
 def explain_terms() -> None:
