@@ -12,6 +12,7 @@ from pages.shared.guard import guard, guard_callbacks, render_failures
 from pages.shared.registry import PAGES
 from pages.shared.saved.page_end import saved_and_reported
 from pages.shared.serving.admission import admit
+from pages.shared.url.looks import tell_looks_apart
 from pages.shared.url.packed_link import follow_packed_link
 from pages.shared.url.session import note_url
 from pages.shared.visitors.current import admit_visitor
@@ -29,6 +30,7 @@ st.html(f"<style>{scheme}\n{(HERE / 'static' / 'frame.css').read_text(encoding='
 st.logo(HERE / "static" / "logo.svg", size="large", icon_image=HERE / "static" / "mark.svg")
 
 guard_callbacks()
+tell_looks_apart()
 admit_visitor()
 navigation: dict[str, list[StreamlitPage]] = {}
 for entry in PAGES:

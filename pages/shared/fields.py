@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from pages.shared.url.session import is_late, is_look
+from pages.shared.url.looks import is_look
+from pages.shared.url.session import is_late
 
 _REPLACED = "attention-lab-replaced"
 
@@ -160,17 +161,16 @@ def _render(
         st.session_state[key] = value
     elif (before := st.session_state[key]) != value:
         st.session_state[key], _replaced()[key] = value, before
-    elif is_look():  # which says that the browser has the value
-        _replaced().pop(key, None)
-    widget(*args, key=key, on_change=lambda: _hand_back(key, take), **options)
+    widget(*args, key=key, on_change=lambda: _hand_back(key, value, take), **options)
 
 
-def _hand_back(key: str, take: Take) -> None:
+def _hand_back(key: str, value: object, take: Take) -> None:
     """Hands back what a visitor chose, but no value that the page has replaced since: a browser that has not seen that
     yet sends it with whatever it asks for, such as the next look at a run in progress."""
     chosen = st.session_state[key]
-    replaced = key in _replaced() and _replaced()[key] == chosen
-    if not (replaced and (is_late() or is_look())):
+    if key in _replaced() and _replaced()[key] == chosen and (is_late() or is_look()):
+        st.session_state[key] = value  # else the visitor's choice of the one before would be no change
+    else:
         take(chosen)
 
 

@@ -147,18 +147,6 @@ def is_late() -> bool:
     return session().last not in (None, in_url(st.query_params)) and not went_back()
 
 
-def is_look() -> bool:
-    """Tells whether the timer of a fragment asked for this run, and no visitor.
-
-    The browser takes over a URL at once and paints the fields that came with it later, so what a look says of a field
-    may be from before that. A look that came together with a press runs the whole page, and is none.
-    """
-    context = get_script_run_ctx()
-    if context is None or not context.fragment_ids_this_run or context.script_requests is None:
-        return False
-    return context.script_requests._rerun_data.is_auto_rerun  # no public name; the one being answered, or the next
-
-
 def catch_up() -> None:
     """Puts the last URL in place of a late one where a fragment runs alone: none of the page's other parts will."""
     context, last = get_script_run_ctx(), session().last

@@ -1,0 +1,46 @@
+"""Looks: runs of a fragment that its timer asked for, and no visitor.
+
+Streamlit knows them and tells no page. The browser takes over a URL at once and paints the fields that came with it a
+little later, so what a look says of a field may be from before that, even where its URL is the last.
+"""
+
+from dataclasses import replace
+from functools import wraps
+
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequests, ScriptRequestType
+
+_NAME = "attention_lab_is_look"
+
+
+def is_look() -> bool:
+    """Tells whether this run is a look. One that a press was folded into is none."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return bool(context and context.fragment_ids_this_run and getattr(context, _NAME, False))
+
+
+def tell_looks_apart() -> None:
+    """Notes of each run whether a timer asked for it; harmless to repeat. There is no public name for that.
+
+    A server at work folds requests into one, which Streamlit takes for the last of them.
+    """
+    run, request = ScriptRunner._run_script, ScriptRequests._request_rerun_locked
+    if hasattr(run, "__wrapped__"):
+        return
+
+    @wraps(run)
+    def run_noted(self: ScriptRunner, asked: RerunData) -> None:
+        setattr(get_script_run_ctx(suppress_warning=True), _NAME, asked.is_auto_rerun)
+        run(self, asked)
+
+    @wraps(request)
+    def request_folded(self: ScriptRequests, asked: RerunData) -> bool:
+        is_pressed = self._state is ScriptRequestType.RERUN and not self._rerun_data.is_auto_rerun
+        is_taken = request(self, asked)
+        if is_pressed:
+            self._rerun_data = replace(self._rerun_data, is_auto_rerun=False)
+        return is_taken
+
+    ScriptRunner._run_script = run_noted  # type: ignore[method-assign]
+    ScriptRequests._request_rerun_locked = request_folded  # type: ignore[method-assign]
