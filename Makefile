@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest --dist worksteal -n
 LIBRARY := $(addprefix tests/,access analysis capsules checkpoints data decoding experiments figures inspection interventions model text training views)
 SHAPED := $(addprefix tests/,model decoding interventions inspection text) $(addprefix tests/training/test_,training_step.py loss.py metrics.py evaluation.py)
 # All of benchmarks/ but distillation.py and file_recipes.py, which need a file.
-BENCHMARKS := training time_to_accuracy decoding gpu start_latency playground_latency page_latency attention_payload positions_latency steps_latency estimate
+BENCHMARKS := training time_to_accuracy decoding gpu start_latency playground_latency watching page_latency attention_payload positions_latency steps_latency estimate
 
 # Without compiled files every process that a test starts compiles the app anew, and every worker all tests.
 unexport PYTHONDONTWRITEBYTECODE

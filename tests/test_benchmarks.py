@@ -1,5 +1,6 @@
 """Every benchmark still runs: the least of each, in a process, prints a figure. How fast anything is is not tested."""
 
+import json
 import os
 import re
 import shlex
@@ -22,12 +23,12 @@ FIGURE = re.compile(r"(?<![\w.])-?\d+(\.\d+)?(?![\w.]*\w)")
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """The address of one server for all benchmarks of pages."""
+def server(tmp_path_factory):
+    """One server for all benchmarks of pages: its address, runs and process, as JSON."""
     folder = tmp_path_factory.mktemp("benched")
     (folder / "runs").mkdir()
     with running_app(folder / "runs", folder / "log.txt") as server:
-        yield server.url
+        yield json.dumps([server.url, str(server.runs), server.pid])
 
 
 def smoke_run(script, *options, runs, **environment):
@@ -65,7 +66,7 @@ def test_every_benchmark_prints_a_figure_with_the_options_that_the_documents_nam
     (tmp_path / "pairs.tsv").write_text(PAIRS)
     (tmp_path / "runs").mkdir()
     opens_app = "opened_app" in (ROOT / script).read_text()
-    own = {"ATTENTION_LAB_BENCHED": request.getfixturevalue("address")} if opens_app else {}
+    own = {"ATTENTION_LAB_BENCHED": request.getfixturevalue("server")} if opens_app else {}
     lines = smoke_run(script, *documented_options(script, tmp_path), runs=tmp_path / "runs", **own)
     assert lines and FIGURE.search(lines[-1]), lines
     assert not re.search(r"\b(nan|inf)\b", "\n".join(lines)), lines

@@ -46,6 +46,7 @@ RUN_BY = {
     "python benchmarks/gpu.py": _BENCH,
     "python benchmarks/time_to_accuracy.py": _BENCH,
     "python benchmarks/training.py": _BENCH,
+    "python benchmarks/watching.py": _BENCH,
     _TORCHRUN: "tests/test_readme.py::test_torchrun_trains_one_model_in_several_processes",
 }
 """The commands that are not run here as they are named, each with the test, or the fixture of tests, that runs it."""

@@ -65,7 +65,6 @@ def _render_selected(entry: Entry, found: Sequence[Entry]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"## {wording.plain(entry.name)}", width="content")
         if entry.run is not None:
-            run_status.forget_answered(entry.run)
             run_status.actions(entry.run, key="runs")
         text = entry.settings.pinned[0] if entry.settings.pinned else ""
         run_status.look_inside(

@@ -109,7 +109,8 @@ def _waiting(plan: Plan) -> str:
 
 def _because(found: Costs) -> str:
     if found.beside:
-        return f": {wording.plain(' and '.join(found.beside))} is training, and both would share the cores"
+        verb = "is" if len(found.beside) == 1 else "are"
+        return f": {wording.plain(' and '.join(found.beside))} {verb} training, and would share the cores with it"
     heavy = f": even a few steps of this size take {size(found.memory.total)} of memory"
     return heavy if measuring.is_unasked() else ""
 

@@ -96,7 +96,7 @@ def doctor_panel(run_id: str) -> None:
     if run.status.state == "queued" and run.status.step == 0:
         return
     busy = examination_of(run)[1]
-    every = WHILE_EXAMINING_S if busy else EVERY_S if run.status.active else None
+    every = EVERY_S if run.status.active else WHILE_EXAMINING_S if busy else None
     guarded_fragment("The Doctor's panel", _panel, every=every)(run_id, busy)
 
 

@@ -24,7 +24,7 @@ REASONS = {
     "patience": "its validation loss no longer fell",
     "asked": "as asked",
 }
-EVERY_S = 2.0
+EVERY_S = 5.0
 """The seconds between two looks at the runs in progress."""
 ASKED = {"pause": "pausing", "stop": "stopping"}
 """The words for a run between a request and its fulfilment."""
@@ -42,7 +42,7 @@ def state_word(run: Run) -> str:
     """Returns the state in a word or two: "training", "pausing", "paused", "scoring held-out pairs"."""
     status = run.status
     if status.active:
-        return ASKED.get(memory().asked.get(run.id, ""), status.phase or "training")
+        return ASKED[run.asked] if run.asked else status.phase or "training"
     return "not started" if status.state == "queued" else status.state
 
 
@@ -77,7 +77,7 @@ def failure(status: Status) -> str:
 
 
 def act(run_id: str, request: str) -> None:
-    """Pauses, resumes or stops a run for a visitor, and remembers what was asked or why it cannot be; for callbacks."""
+    """Pauses, resumes or stops a run for a visitor, and remembers why it cannot be; for callbacks."""
     now = memory()
     now.refusal = ""
     try:
@@ -90,14 +90,6 @@ def act(run_id: str, request: str) -> None:
                 run_folder.stop(run_id)
     except (RunError, OSError) as error:
         now.refusal = f"{error}."
-    else:
-        now.asked |= {run_id: request} if request in ASKED else {}
-
-
-def forget_answered(run: Run) -> None:
-    """Forgets what the run was asked once it has done it."""
-    if not run.status.active:
-        memory().asked.pop(run.id, None)
 
 
 def actions(run: Run, *, key: str) -> None:
@@ -105,23 +97,24 @@ def actions(run: Run, *, key: str) -> None:
 
     A button that went, came or moved between press and release, as the state changed, would lose the click.
     """
-    status = run.status
+    status, is_asked = run.status, run.asked is not None
     if not may_change(run.folder):
         st.caption("Shared with you: you can look at it. Its sentences, note and file are its owner's alone.")
         return
-    asked = run.id in memory().asked and status.active
     if run.resumable or (status.state == "queued" and not status.active):
         label = "Resume" if run.resumable else "Start"
         _button(label, "resume", run, f"{key}-primary", icon=":material/play_arrow:")
     else:
-        _button("Pause", "pause", run, f"{key}-primary", disabled=asked or not status.active, icon=":material/pause:")
+        _button(
+            "Pause", "pause", run, f"{key}-primary", disabled=is_asked or not status.active, icon=":material/pause:"
+        )
     label, icon = ("Cancel", ":material/close:") if status.waiting else ("Stop", ":material/stop:")
     _button(
         label,
         "stop",
         run,
         f"{key}-second",
-        disabled=asked or not (status.active or status.state == "paused"),
+        disabled=is_asked or not (status.active or status.state == "paused"),
         icon=icon,
     )
 

@@ -1,44 +1,51 @@
 """The right side of the Train page: one run, at rest or in progress."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
-from pages.shared.components.run_progress import run_curve, run_readings, run_sentences
+from pages.shared.components.frontend import Live
+from pages.shared.components.run_progress import described_sentences, draw_curve, draw_readings, draw_sentences
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import explain_curves
 from pages.shared.fields import pills
 from pages.shared.guard import guarded_fragment
 from pages.shared.url.session import note_url
-from pages.shared.wording import built_without, number, plain
+from pages.shared.wording import built_without, plain
 from pages.training import run_status
 from pages.training.doctor import doctor_panel
+from pages.training.live.parts import live_part
+from pages.training.live.run_parts import Curves, described_run, parts_of, step_of
+from pages.training.live.short_runs import find
 from pages.training.timeline.panel import timeline_panel
 from pages.training.timeline.state import CHOICES
 from pages.training.train_state import CHOSEN, memory, show_run
 from transformer.analysis.training.progress import Progress, progress_of, samples_of
 from transformer.checkpoints.settings import list_checkpoints, read_settings
 from transformer.checkpoints.store import CheckpointError
-from transformer.figures.training.curves import X_TITLES
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import newest_step
 from transformer.runs.run_folder import Run
-from transformer.runs.status import RunError, Status, status
+from transformer.runs.status import RunError
 from transformer.views.subjects import Runs
 from transformer.views.training.runs import PANELS, QUANTITIES, SCORES, RunCurves
 
-EVERY_S = 1.0
-WHILE_STARTING_S = 0.4
+EVERY_S, WHILE_STARTING_S = 5.0, 0.4
+"""The seconds between two looks at a run at work, and at one that has no model to look into yet: what moves comes by
+its stream, and its end is reported at once."""
 PARAMETER = "curve"
 FIRST = RunCurves.panels
+_Follow = Callable[[str, int], Live | None]
+"""Returns where a part of the page follows the run, from a step on; None for a run that is not at work."""
 
 
 def run_panel(run_id: str) -> None:
-    """Renders the run, every second while a trainer works on it. The others can be chosen above it."""
-    before = status(run_id)
-    every = (EVERY_S if before.phase == "training" else WHILE_STARTING_S) if before.active else None
-    guarded_fragment("The run", _panel, every=every)(run_id, before)
+    """Renders the run; while a trainer works on it, its components follow it. The others can be chosen above it."""
+    every = _every(find(run_id))
+    guarded_fragment("The run", _panel, every=every)(run_id, every)
     doctor_panel(run_id)
     timeline_panel(run_id)
 
@@ -66,25 +73,31 @@ def corpus_name(folder: Path) -> str:
         return ""
 
 
-def _panel(run_id: str, before: Status) -> None:
+def _every(run: Run | None) -> float | None:
+    """Returns the seconds between two looks at a run, None for none: what moves comes by its stream."""
+    if run is None or not run.status.active:
+        return None
+    return EVERY_S if run.loadable or run.status.waiting else WHILE_STARTING_S
+
+
+def _panel(run_id: str, every: float | None) -> None:
     try:
         run = run_folder.get_run(run_id)
     except (RunError, CheckpointError) as error:
-        if before.active:  # deleted by someone else meanwhile
+        if every is not None:  # deleted by someone else meanwhile
             st.rerun()
         say(f"{error}.")
         return
-    run_status.forget_answered(run)
-    now = run.status
-    if (now.active, now.phase) != (before.active, before.phase) or CHOSEN.now.run != run_id:
+    if _every(run) != every or CHOSEN.now.run != run_id:
         st.rerun()  # how often this is redrawn is settled by a full run alone
     progress = progress_of(run.folder)
-    _head(run, progress)
-    render_curves(run, progress)
-    _sentences(run)
+    live = partial(live_part, run, "", parts=parts_of(run, _chosen(progress)))
+    _render_head(run, progress, live)
+    render_curves(run, progress, live)
+    _render_sentences(run, live)
 
 
-def _head(run: Run, progress: Progress) -> None:
+def _render_head(run: Run, progress: Progress, live: _Follow) -> None:
     pinned, others = run.settings.pinned, run_status.runs_here()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if len(others) > 1:
@@ -106,14 +119,7 @@ def _head(run: Run, progress: Progress) -> None:
                 step=step,
                 disabled=not run.loadable,
             )
-    run_readings(
-        state=run_status.state_word(run).capitalize(),
-        tone=run.status.state,
-        rest=run_status.state_rest(run),
-        share=run_status.share_done(run),
-        readings=_readings(progress),
-        key="readings",
-    )
+    draw_readings(described_run(run, progress), live=live("state", step_of(run, progress)), key="readings")
     run_note(run)
 
 
@@ -131,67 +137,43 @@ def run_note(run: Run) -> None:
             )
 
 
-def _readings(progress: Progress) -> list[tuple[str, str, str]]:
-    exact = progress.last("validation", "exact_match")
-    found = [
-        ("training loss", progress.last("train", "loss"), "nats"),
-        ("validation loss", progress.last("validation", "loss"), "nats"),
-        ("exact match", None if exact is None else 100 * exact, "%"),
-        ("learning rate", progress.last("train", "learning_rate"), ""),
-        ("speed", progress.last("train", "tokens_per_s"), "tokens/s"),
-    ]
-    bleu, chrf = progress.last("validation", "bleu"), progress.last("validation", "chrf")
-    found += [
-        ("perplexity", progress.last("validation", "perplexity"), ""),
-        ("gradient norm", progress.last("train", "gradient_norm"), ""),
-        *(
-            (name, value, "")
-            for name, value in (("BLEU", bleu), ("chrF", chrf))
-            if value is not None and value == value
-        ),
-    ]
-    found += [
-        (f"held out, {split}", 100 * row["exact_match"], "%")
-        for split, row in progress.held_out.items()
-        if row.get("exact_match") is not None
-    ]
-    return [
-        (name, "–" if value is None else _short(value), "" if value is None else unit) for name, value, unit in found
-    ]
-
-
-def _sentences(run: Run) -> None:
+def _render_sentences(run: Run, live: _Follow) -> None:
     if run.settings.pinned:
         st.markdown("## The sentences you follow")
-        run_sentences(run.settings.pinned, samples_of(run.folder), key="sentences")
+        samples = samples_of(run.folder)
+        step = max((rows[-1].step for rows in samples.values()), default=-1)
+        draw_sentences(described_sentences(run.settings.pinned, samples), live=live("sentences", step), key="sentences")
 
 
-def _short(value: float) -> str:
-    return f"{round(value):,}" if abs(value) >= 1000 else number(value)
-
-
-def render_curves(run: Run, progress: Progress) -> None:
+def render_curves(run: Run, progress: Progress, live: _Follow | None = None) -> None:
     """Renders the choice of quantities, and a panel for each, over one axis of steps."""
     if progress.last("train", "loss") is None and not run.status.active:
         return
-    offered = [name for name in PANELS if name not in SCORES or _has(progress, name)]
-    asked = st.query_params.get_all(PARAMETER)
-    known = [name for name in asked if name in (*PANELS, "none")] or FIRST
-    chosen = tuple(name for name in offered if name in known)
-    pills("Curves", offered, chosen, _choose_curves, key="curves-shown")
-    if not chosen:
+    view = _chosen(progress)
+    pills("Curves", _offered(progress), view.panels, _choose_curves, key="curves-shown")
+    if not view.panels:
         st.caption("Choose what to see over the steps.")
         return
-    limit = run.settings.train.max_steps if run.settings.train.max_seconds is None else 1
-    least = min(limit, max(20.0, 1.25 * run.status.step)) if run.status.active else 1
-    view = RunCurves(panels=chosen)
+    curves = Curves(view)
     exhibit(
         Runs((run.folder,)),
         view,
-        draw=lambda data: run_curve(view.drawn(data), x_title=X_TITLES["step"], x_least=least, key="curve"),
+        draw=lambda data: draw_curve(
+            curves.described(run, data), live=live and live("curves", curves.step(data)), key="curve"
+        ),
         explain=explain_curves,
         live=run.status.active,
     )
+
+
+def _chosen(progress: Progress) -> RunCurves:
+    asked = st.query_params.get_all(PARAMETER)
+    known = [name for name in asked if name in (*PANELS, "none")] or FIRST
+    return RunCurves(panels=tuple(name for name in _offered(progress) if name in known))
+
+
+def _offered(progress: Progress) -> list[str]:
+    return [name for name in PANELS if name not in SCORES or _has(progress, name)]
 
 
 def _has(progress: Progress, name: str) -> bool:

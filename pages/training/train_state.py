@@ -66,8 +66,6 @@ class Memory:
 
     drafts: dict[str, str] = field(default_factory=dict)
     """Texts in number fields that are no numbers; the plan then has the number before."""
-    asked: dict[str, str] = field(default_factory=dict)
-    """The pending request to each run: "pause" or "stop"."""
     measure: object = None
     """The work whose speed the visitor asked to be measured."""
     watcher: Watcher = field(default_factory=lambda: Watcher(connection()))

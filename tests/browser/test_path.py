@@ -34,7 +34,7 @@ ENTRIES = {
     "a page that comes late after Back": ("/a pointerdown /b back /c /a", "/begin /a"),
     "a page opened after Back": ("/a pointerdown /b back pointerdown /c", "/begin /a /c"),
 }
-"""What pushes, touches, Back and the state of Streamlit's script leave in the browser's history, from /begin on."""
+"""The history, from /begin on, that pushes, touches, Back and the state of Streamlit's script leave."""
 _TRAIL = """async (steps) => {
   const back = () => new Promise((done) => {
     addEventListener("popstate", done, { once: true });

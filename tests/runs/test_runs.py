@@ -13,7 +13,7 @@ from transformer.checkpoints.settings import read_settings, write_settings
 from transformer.checkpoints.store import find_checkpoint, load_checkpoint
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
-from transformer.files import append_rows, read_rows
+from transformer.files import append_rows, read_rows, write_json
 from transformer.runs import run_folder
 from transformer.runs.status import REQUEST_FILE, RunError, status
 from transformer.runs.status import run_folder as folder_of
@@ -144,7 +144,7 @@ def test_pausing_and_resuming_changes_no_loss_by_a_bit(at):
 
     paused = train_run(parted, pause)
     assert (paused.state, paused.step) == ("paused", at)
-    assert run_folder.get_run(parted).resumable
+    assert run_folder.get_run(parted).resumable and not (folder_of(parted) / REQUEST_FILE).exists()
     assert train_run(parted).state == "finished"
     assert losses(parted) == losses(whole)
     first, second = (load_file(folder_of(run_id) / "weights.safetensors") for run_id in (whole, parted))
@@ -165,6 +165,13 @@ def test_stopping_leaves_usable_weights_and_a_card_and_can_be_taken_back():
 
 def _asks_once(run_id):
     return not (folder_of(run_id) / REQUEST_FILE).exists()
+
+
+def test_a_request_to_a_trainer_that_died_is_none_to_the_next():
+    run_id = create()
+    write_json(folder_of(run_id) / REQUEST_FILE, {"request": "stop"})
+    assert run_folder.get_run(run_id).asked is None
+    assert train_run(run_id).state == "finished"
 
 
 def test_a_paused_run_can_be_stopped_where_it_is():

@@ -47,6 +47,7 @@ from transformer.runs.status import (
     check_runs_folder,
     is_name,
     own_folder,
+    request_to,
     run_folder,
     run_ids,
     status,
@@ -73,6 +74,8 @@ class Run:
     resumable: bool
     place: int = 0
     """Its place in the queue, 1 for the next to start; 0 where it does not wait."""
+    asked: Request | None = None
+    """The request that its trainer has not met yet."""
 
 
 def create_run(
@@ -216,7 +219,9 @@ def get_run(run_id: str) -> Run:
         settings = replace(settings, pinned=())
     resumable = found.state in ("paused", "stopped", "failed")
     loadable = (folder / WEIGHTS_FILE).is_file()
-    return Run(run_id, folder, settings, found, loadable, resumable, place(run_id) if found.waiting else 0)
+    at = place(run_id) if found.waiting else 0
+    asked = request_to(folder) if found.active and not found.waiting else None  # else it is of a trainer that died
+    return Run(run_id, folder, settings, found, loadable, resumable, at, asked)
 
 
 def list_runs() -> list[Run]:

@@ -9,9 +9,9 @@ from transformer.checkpoints.settings import Settings, read_settings
 from transformer.files import runs_folder
 from transformer.runs.status import (
     LOCK_FILE,
-    REQUEST_FILE,
     RunError,
     Status,
+    forget_request,
     read_status,
     run_folder,
     run_ids,
@@ -48,7 +48,7 @@ def claim(run_id: str, *, waiting: bool = False) -> Claim:
         if before.active and not before.waiting:  # whoever started or trained it is gone: the lock is ours
             before = replace(before, state="failed", phase="")
         check_startable(run_id, before, waiting=waiting)
-        (folder / REQUEST_FILE).unlink(missing_ok=True)
+        forget_request(folder)
         write_status(
             folder,
             Status(

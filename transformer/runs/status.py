@@ -223,6 +223,18 @@ def _is_full(folder: Path) -> bool:
         return False
 
 
+def request_to(folder: Path) -> Request | None:
+    """Returns what the trainer of the run in a folder is asked to do, until it has done it."""
+    path = folder / REQUEST_FILE
+    asked = read_json(path).get("request") if path.exists() else None
+    return asked if asked in ("pause", "stop") else None
+
+
+def forget_request(folder: Path) -> None:
+    """Removes what a trainer that begins or ends was asked to do."""
+    (folder / REQUEST_FILE).unlink(missing_ok=True)
+
+
 @dataclass
 class RunLog:
     """The trainer's end of these files."""
@@ -262,12 +274,8 @@ class RunLog:
         write_status(self.folder, self.status)
 
     def request(self) -> Request | None:
-        """Returns the request once there is one, and removes its file. A quota that is used up asks too."""
-        path = self.folder / REQUEST_FILE
-        if self.asked is None and path.exists():
-            asked = read_json(path).get("request")
-            self.asked = asked if asked in ("pause", "stop") else None
-            path.unlink(missing_ok=True)
+        """Returns the request once there is one. A quota that is used up asks too."""
+        self.asked = self.asked or request_to(self.folder)
         if self.asked is None and time.monotonic() - self._counted > QUOTA_CHECK_S:
             self._counted = time.monotonic()
             if said := self.over_quota():

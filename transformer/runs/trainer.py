@@ -35,7 +35,7 @@ from transformer.files import append_rows, remove_leftovers, write_text
 from transformer.runs.live import watched
 from transformer.runs.live.outputs import LiveOutputs
 from transformer.runs.live.pace import Pace, set_pace
-from transformer.runs.status import REQUEST_FILE, SNAPSHOTS, STATE_FILE, RunLog
+from transformer.runs.status import REQUEST_FILE, SNAPSHOTS, STATE_FILE, RunLog, forget_request
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device
 from transformer.training.distributed import ALONE, Team
@@ -94,6 +94,7 @@ def train(
             _finish(run, run_log, outcome)
     finally:
         watched.forget(folder)
+        forget_request(folder)
 
 
 def follow(folder: Path, threads: int, team: Team) -> None:

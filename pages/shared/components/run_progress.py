@@ -1,6 +1,6 @@
 """A run at work: its curves, its state in numbers, and the translations of its pinned sentences.
 
-They are drawn anew in place each second, which Plotly (remounted each time) is too slow for.
+They are drawn anew in place several times a second, which Plotly (remounted each time) is too slow for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _readings = declared(
     js=("live.js", "run_readings.js"),
     reports=("over",),
 )
-_sentences = declared("run_sentences", css=("run_sentences.css",), js=("run_sentences.js",))
+_sentences = declared("run_sentences", css=("run_sentences.css",), js=("live.js", "run_sentences.js"))
 
 
 def run_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str) -> None:
@@ -39,13 +39,6 @@ def draw_curve(described: Mapping[str, Any], *, live: Live | None = None, key: s
 def described_curve(panels: Sequence[Panel], *, x_title: str, x_least: float) -> dict[str, Any]:
     """Returns the panels as the script draws them."""
     return {"x_title": x_title, "x_least": x_least, "panels": [_described(panel) for panel in panels]}
-
-
-def run_readings(
-    *, state: str, tone: str, rest: str, share: float, readings: Sequence[tuple[str, str, str]], key: str
-) -> None:
-    """Draws the state in words, the share done (0..1) as a bar, and each reading's name, value and unit."""
-    draw_readings(described_readings(state=state, tone=tone, rest=rest, share=share, readings=readings), key=key)
 
 
 def draw_readings(described: Mapping[str, Any], *, live: Live | None = None, key: str) -> None:
@@ -64,8 +57,13 @@ def described_readings(
     return {"state": state, "tone": tone, "rest": rest, "share": share, "readings": listed}
 
 
-def run_sentences(sources: Sequence[str], samples: Mapping[str, Sequence[tuple[int, str]]], *, key: str) -> None:
-    """Draws each source with its newest translation large and the earlier ones as a small history."""
+def draw_sentences(described: Mapping[str, Any], *, live: Live | None = None, key: str) -> None:
+    """Draws what `described_sentences` returns, and then what the stream of a run at work sends."""
+    _sentences(key=key, data=drawn(described, live))
+
+
+def described_sentences(sources: Sequence[str], samples: Mapping[str, Sequence[tuple[int, str]]]) -> dict[str, Any]:
+    """Returns each source with its translations, the oldest first; the newest is drawn large."""
     sentences = [
         {
             "source": source,
@@ -73,7 +71,7 @@ def run_sentences(sources: Sequence[str], samples: Mapping[str, Sequence[tuple[i
         }
         for source in sources
     ]
-    _sentences(key=key, data={"sentences": sentences})
+    return {"sentences": sentences}
 
 
 def drawn_curve(curve: Curve, factor: float = 1, most: int = 400) -> Curve:

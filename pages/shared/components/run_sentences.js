@@ -3,12 +3,12 @@
 const SHOWN = 4;
 const REPEATS = 4;
 
-export default function ({ data, parentElement }) {
+export default live(function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
   const open = new Set([...root.querySelectorAll("details[open]")].map((element) => element.dataset.source));
   root.classList.toggle("long", data.sentences.some(({ source }) => source.length > 30));
   root.replaceChildren(...data.sentences.map((sentence) => block(sentence, open)));
-}
+});
 
 function block({ source, samples }, open) {
   const section = element("section");

@@ -17,7 +17,7 @@ from typing import Any
 from pages.shared.live.watches import LivePart, Look, Source, Watch
 from transformer.access.ownership import may_see
 from transformer.access.people import acting_as, operator
-from transformer.checkpoints.settings import METRICS_FILE, CheckpointError
+from transformer.checkpoints.settings import METRICS_FILE, SAMPLES_FILE, CheckpointError
 from transformer.runs.live.watched import LIVE_FILE, LiveOutput, forget, live_outputs, want
 from transformer.runs.run_folder import Run, get_run
 from transformer.runs.status import STATUS_FILE, RunError
@@ -157,7 +157,12 @@ class Feed:
 
     def _look(self, now: float) -> dict[str, Any]:
         """Reads what has changed; returns {"over": STATE} when the run has ended or paused, else nothing."""
-        files: dict[Source, str] = {"output": LIVE_FILE, "metrics": METRICS_FILE, "status": STATUS_FILE}
+        files: dict[Source, str] = {
+            "output": LIVE_FILE,
+            "metrics": METRICS_FILE,
+            "samples": SAMPLES_FILE,
+            "status": STATUS_FILE,
+        }
         changed = {source for source, name in files.items() if self._has_changed(self.folder / name)}
         others = {folder for part, _ in self._drawn for folder in part.beside}
         grown = {folder for folder in others if self._has_changed(folder / METRICS_FILE)}

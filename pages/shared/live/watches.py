@@ -19,7 +19,7 @@ from transformer.runs.run_folder import Run
 FOLDER = "live"
 """The first part of the addresses of streams, after the server's base path."""
 MAX_WATCHES = 10_000
-Source = Literal["output", "metrics", "status"]
+Source = Literal["output", "metrics", "samples", "status"]
 
 
 @dataclass(frozen=True)

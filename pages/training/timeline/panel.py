@@ -29,9 +29,9 @@ from transformer.runs.trainer import SNAPSHOT_LIMIT
 from transformer.text.tokenizer import TokenizerError, load_tokenizer
 from transformer.views.training.timeline import AtStep, SnapshotAttention
 
-COMPUTING_S, BESIDE_TRAINING_S = 0.25, 1.5
+COMPUTING_S, BESIDE_TRAINING_S = 0.25, 5.0
 """Seconds between two redraws while frames are missing, and beside a run at work, whose weights are always new."""
-BUDGET_S, BUDGET_BESIDE_S = 0.6, 0.2
+BUDGET_S, BUDGET_BESIDE_S = 0.6, 0.3
 """Seconds of computing at a time: between two such stretches a visitor's clicks are answered."""
 _FRAMES = "timeline-frames"
 _ROWS: dict[Rows, str] = {"own": "Its own words", "forced": "The newest output, forced"}

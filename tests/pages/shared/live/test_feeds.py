@@ -92,14 +92,29 @@ def test_twenty_watchers_of_one_sentence_cost_one_drawing(folder):
 
 
 class Rows:
-    """A part that tells how many rows of metrics several runs have."""
+    """A part that tells how many rows a file of several runs has, their metrics unless another one is named."""
 
-    def __init__(self, *folders):
-        self.folders = folders
+    def __init__(self, *folders, name="metrics.jsonl"):
+        self.folders, self.name = folders, name
 
     def __call__(self, look):
-        n = sum(len((folder / "metrics.jsonl").read_text().splitlines()) for folder in self.folders)
+        n = sum(len((folder / self.name).read_text().splitlines()) for folder in self.folders)
         return n, {"rows": n}
+
+
+@pytest.mark.parametrize("source", ["metrics", "samples"])
+def test_a_part_is_drawn_anew_with_the_file_that_it_is_on(folder, source):
+    path = folder / f"{source}.jsonl"
+    path.write_text("{}\n")
+    part = LivePart("it", (source,), Rows(folder, name=path.name))
+
+    async def follow():
+        async with Feeds().following(watch(folder, part)) as follower:
+            first = await next_message(follower)
+            path.write_text("{}\n{}\n")
+            return [first, await next_message(follower)]
+
+    assert run(follow()) == [{"it": {"rows": n, "step": n}} for n in (1, 2)]
 
 
 def test_a_part_that_shows_another_run_too_is_drawn_anew_with_either(folder):

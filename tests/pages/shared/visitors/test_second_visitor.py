@@ -9,8 +9,10 @@ from urllib.parse import urlencode
 import pytest
 from asgi_calls import called
 from page_models import REVERSE, checked, open_page, save_untrained, texts
+from page_train import bars
 
 from pages.paper_lab import running
+from pages.shared.live.watches import WATCHES
 from pages.shared.serving.middleware import DecodeAhead
 from pages.shared.visitors import current
 from pages.shared.visitors.recognition import COOKIE, Recognise, signed_id
@@ -95,6 +97,16 @@ def test_who_follows_her_link_looks_at_the_run_and_reads_nothing_that_she_typed_
     assert REVERSE in everything(at) or page in ("train", "tokenizers", "playground", "race")  # which show no model
     offered = {button.label for button in at.button} | {link.label for link in at.get("page_link")}
     assert not offered & ONLY_HERS, offered
+
+
+@pytest.mark.parametrize(("visitor", "follows"), [(ADA, {"state", "curves", "sentences"}), (BOB, {"state", "curves"})])
+def test_a_guest_follows_her_run_without_her_sentences(hers, monkeypatch, visitor, follows):
+    write_status(hers, Status(state="running", phase="training", pid=os.getpid(), heartbeat=time.time()))
+    write_json(hers / "audience.json", {"token": "t"})
+    take_share(BOB, "t")
+    as_visitor(monkeypatch, visitor)
+    watch = WATCHES.get(bars(open_page("train", run=hers.name))["live"]["address"].rpartition("/")[2])
+    assert {part.name for part in watch.parts} == follows
 
 
 ONLY_HERS = {
