@@ -33,6 +33,8 @@ class Costs:
     """The bytes of memory that are free on the device now."""
     steps_an_epoch: float
     work: measuring.Work
+    alone: measuring.Work
+    """The same work once no run is beside it."""
     beside: tuple[str, ...]
     """The runs that are at work here now."""
 
@@ -63,6 +65,7 @@ def costs_of(plan: Plan, pinned: tuple[str, ...], beside: tuple[str, ...]) -> Co
         free=_free(train.device),
         steps_an_epoch=steps_an_epoch(plan),
         work=measuring.work_of(model, train, corpus, pinned, alone=not beside),
+        alone=measuring.work_of(model, train, corpus, pinned, alone=True),
         beside=beside,
     )
 
@@ -77,6 +80,12 @@ def at_work() -> tuple[str, ...]:
 def measured(costs: Costs) -> Benchmark | str | None:
     """Returns the measurement for these costs, or why it failed; None where there is none yet."""
     return measuring.find(costs.work)
+
+
+def measured_alone(costs: Costs) -> Benchmark | None:
+    """Returns the measurement that holds once the runs beside have ended; None where there is none."""
+    found = measuring.find(costs.alone)
+    return found if isinstance(found, Benchmark) else None
 
 
 def estimate(costs: Costs, train: TrainConfig) -> durations.Estimate | None:

@@ -7,7 +7,7 @@ from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.guard import guard, guarded_fragment
 from pages.train import measuring
-from pages.train.costs import Costs, measured, size
+from pages.train.costs import Costs, measured, measured_alone, size
 from pages.train.previews import text_of
 from pages.train.start import elsewhere
 from pages.training import durations
@@ -93,8 +93,12 @@ def _lines(plan: Plan, found: Costs, waits: bool) -> None:
             measuring.begin(found.work, text_of(plan).tokenizer, memory().watcher)
             st.caption(_waiting(plan))
         case None:
-            shipped = elsewhere(plan)
-            st.caption(f"The time is not measured here yet{_because(found)}{f'; {shipped}' if shipped else ''}.")
+            if alone := measured_alone(found):
+                st.markdown(wording.plain(sentence(durations.said(train, alone, after=found.beside))))
+                st.caption(wording.plain(f"The time beside {' and '.join(found.beside)} is not measured here yet."))
+            else:
+                shipped = elsewhere(plan)
+                st.caption(f"The time is not measured here yet{_because(found)}{f'; {shipped}' if shipped else ''}.")
             st.button("Measure a few steps", key="measure", icon=":material/timer:", on_click=_measure, args=(found,))
 
 

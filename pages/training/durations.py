@@ -59,11 +59,11 @@ def compared(folder: Path, train: TrainConfig, *, step: int, elapsed_s: float) -
     return f"estimated {duration(estimate.training_s)}, took {duration(elapsed_s)}"
 
 
-def said(train: TrainConfig, measured: Benchmark, *, beside: Sequence[str] = ()) -> str:
+def said(train: TrainConfig, measured: Benchmark, *, beside: Sequence[str] = (), after: Sequence[str] = ()) -> str:
     """Returns the estimate in a line.
 
     For example "about 25 s here, 600 steps at 30 ms and 12 evaluations; then 2 s for held-out pairs". `beside` names
-    the runs that shared the cores with the measurement.
+    the runs that shared the cores with the measurement, `after` those that must end before it holds.
     """
     found, estimate = forecast(measured, train), estimate_of(measured, train)
     at_most = "at most " if train.target_exact_match is not None or train.patience is not None else ""
@@ -72,7 +72,8 @@ def said(train: TrainConfig, measured: Benchmark, *, beside: Sequence[str] = ())
     scoring = f"; then {duration(estimate.scoring_s)} for held-out pairs" if estimate.scoring_s >= 0.5 else ""
     about_s = float(f"{estimate.training_s:.2g}")  # more digits would claim more than was measured
     shared = f", measured beside {' and '.join(beside)}" if beside else ""
-    return f"{at_most}about {duration(about_s)} here: {parts}{scoring}{shared}"
+    later = f" once {' and '.join(after)} {'has' if len(after) == 1 else 'have'} ended" if after else ""
+    return f"{at_most}about {duration(about_s)} here{later}: {parts}{scoring}{shared}"
 
 
 def each(seconds: float) -> str:

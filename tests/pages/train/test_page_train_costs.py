@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 from page_models import checked, open_page, texts
-from page_runs import button
+from page_runs import at_work, button, trained_run
 from page_train import MEASURED, Measurements, fill, opened, press_train, train_button
 
 from pages.shared.wording import plain
@@ -38,6 +38,18 @@ def test_a_first_visitor_need_not_ask(monkeypatch):
     monkeypatch.setenv(measuring.MEASURE, "")
     at = open_page("train")
     assert Measurements.begun and "Measuring a few steps here" in texts(at)
+
+
+def test_a_time_that_is_known_stays_known_while_a_run_is_at_work(monkeypatch):
+    monkeypatch.setattr(measuring, "find", lambda work: MEASURED if work.threads == 2 else None)
+    monkeypatch.setattr(measuring, "usable_cpus", lambda: 2)
+    assert plain("About 20 s here: 400 steps") in texts(open_page("train"))
+    at_work(trained_run())
+    at = open_page("train")
+    assert plain("About 20 s here once reverse-1 has ended: 400 steps") in texts(at)
+    assert plain("The time beside reverse-1 is not measured here yet.") in texts(at)
+    checked(button(at, "Measure a few steps").click().run())
+    assert [work.threads for work in Measurements.begun] == [1]
 
 
 def test_what_cannot_be_measured_says_why():

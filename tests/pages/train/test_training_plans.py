@@ -256,6 +256,7 @@ def test_the_estimate_is_the_sum_of_what_was_measured():
     assert "about 20 s here" in said and "400 steps at 30 ms" in said and "2 s for held-out pairs" in said
     assert "at most" in durations.said(replace(train, target_exact_match=0.99), MEASURED)
     assert "beside reverse-1" in durations.said(train, MEASURED, beside=["reverse-1"])
+    assert "here once a and b have ended: " in durations.said(train, MEASURED, after=["a", "b"])
 
 
 def test_the_clock_bounds_the_estimate():
