@@ -1,8 +1,8 @@
 """Measures what it costs to watch a run, in a browser of its own: `python benchmarks/watching.py`.
 
 On the page of each training in turn: how much longer *reverse* takes beside its open page than without a page, and what
-the server and the browser spend of each second meanwhile. On the Playground also how often the output changes. Meant
-for two quiet cores.
+the server and the browser spend of each second meanwhile, and how often another step is seen. Meant for two quiet
+cores.
 """
 
 import argparse

@@ -35,8 +35,8 @@ class Racer(Setting):
         return replace(self, positions=WHOLE.positions) if "positions" in self.without else self
 
     def plan_for(self, task: Task, seed: int, string: str) -> Plan:
-        """Returns the plan of its run, which takes one thread, so that neither is faster for having started first."""
-        plan = replace(super().plan_for(task, seed, string), threads=1)
+        """Returns the plan of its run."""
+        plan = super().plan_for(task, seed, string)
         if self.model == "rnn" or self.optimizer == "muon":
             return plan
         warmup = 0 if "warmup_steps" in self.without else _ADAM_WARMUP

@@ -81,14 +81,19 @@ class Setting(UrlState):
     """The parts that are switched off."""
 
     def plan_for(self, task: Task, seed: int, string: str) -> Plan:
-        """Returns the plan that the Train page would have for the same settings, with a string to follow."""
+        """Returns the plan that the Train page would have for the same settings, with a string to follow.
+
+        It takes one thread: a second one hardly shortens so small a step, and takes a core from the page and from other
+        runs, as that of a race's other side.
+        """
+        own = {"seed": seed, "sentences": (string,), "threads": 1}
         if self.model == "rnn":
-            return replace(recommended(task, self.model), seed=seed, sentences=(string,))
+            return replace(recommended(task, self.model), **own)
         changed = {"n_encoder_layers": self.layers, "n_decoder_layers": self.layers, "n_heads": self.heads}
-        plan = replace(recommended(task), **changed, positions=self.positions, seed=seed)
+        plan = replace(recommended(task), **changed, positions=self.positions, **own)
         for part in self.without:
             plan = plan.with_part(part, present=False)
-        return replace(plan, sentences=(string,))
+        return plan
 
 
 WHOLE_WORD = "whole"

@@ -19,7 +19,7 @@ from pages.playground.trials import WHOLE, trial_of
 from pages.shared.live.watches import Look
 from pages.training.live import parts as live_parts
 from pages.training.live.clearest import Clearest, clearest_head, output_of
-from pages.training.live.settings import PARTS, TASKS
+from pages.training.live.settings import MODELS, PARTS, TASKS
 from transformer.analysis.training.progress import progress_of
 from transformer.runs import run_folder
 from transformer.runs.live.watched import LiveOutput
@@ -69,6 +69,11 @@ def test_play_starts_the_run_that_train_would_start(started):
         "reverse",
     )
     assert found.pinned == ("a b c d e f",)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_run_leaves_the_other_cores_to_its_page_and_to_other_runs(model):
+    assert Knobs(model=model).plan.configs()[1].threads == 1
 
 
 def test_turning_a_knob_replaces_the_run_at_once_and_leaves_none_behind(started):
