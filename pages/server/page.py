@@ -21,10 +21,6 @@ if not acting().is_teacher:
     st.stop()
 
 
-def _megabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:,.0f} MB" if n_bytes < 1e10 else f"{n_bytes / 1e9:,.0f} GB"
-
-
 def _day(at: float) -> str:
     return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -33,11 +29,11 @@ def _figures(now: Readings) -> None:
     shown = {
         "Visitors": f"{now.visitors:,}",
         **{f"Runs {word}": f"{now.runs.get(state, 0):,}" for state, word in _STATES.items()},
-        "Memory used": _megabytes(now.memory_bytes),
-        "Memory left": _megabytes(now.memory_left_bytes),
-        "Disk free": _megabytes(now.disk_free_bytes),
-        "Runs on disk": _megabytes(now.runs_bytes),
-        "Files of visitors": _megabytes(now.uploads_bytes),
+        "Memory used": wording.size(now.memory_bytes),
+        "Memory left": wording.size(now.memory_left_bytes),
+        "Disk free": wording.size(now.disk_free_bytes),
+        "Runs on disk": wording.size(now.runs_bytes),
+        "Files of visitors": wording.size(now.uploads_bytes),
         "Errors": f"{now.errors:,}",
         "Up for": wording.duration(now.up_s),
     }

@@ -1,6 +1,7 @@
 """Sentences and numbers in the pages' words. Plain strings in and out; nothing is drawn here."""
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -81,6 +82,15 @@ def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
         return f"{sign}{size:#.{digits}g}".rstrip(".")
     mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
     return f"{sign}{float(mantissa):.{digits}g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def size(n_bytes: int) -> str:
+    """Returns an amount of data, as in "27 kB", "2.4 MB", "310 MB" or "12 GB"."""
+    if n_bytes < 1e5:
+        return f"{math.ceil(n_bytes / 1e3)} kB"
+    if n_bytes < 1e10:
+        return f"{n_bytes / 1e6:.1f} MB" if n_bytes < 1e8 else f"{n_bytes / 1e6:,.0f} MB"
+    return f"{n_bytes / 1e9:,.0f} GB"
 
 
 def moved(before: float, after: float) -> str:

@@ -38,7 +38,7 @@ def bring_corpus(key: str, take: Callable[[str], None], tell: Callable[[Problem]
         )
         for upload in list_uploads():
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                st.markdown(f"{wording.plain(upload.name)}, {upload.n_bytes / 1e6:,.2g} MB", width="stretch")
+                st.markdown(f"{wording.plain(upload.name)}, {wording.size(upload.n_bytes)}", width="stretch")
                 named = f"{key}-remove-{upload.key}"
                 st.button("Remove", key=named, type="tertiary", on_click=_remove, args=(upload.key, tell))
 

@@ -68,8 +68,11 @@ _ASKED: dict[str, _Asked] = {}
 def examination_of(run: Run) -> tuple[Examination | None, bool]:
     """Returns the examination of the run's weights, or of earlier ones while that goes on; and whether it goes on.
 
-    A run at work is examined every AGAIN_S seconds; until then it has the examination it had.
+    A run at work is examined every AGAIN_S seconds; until then it has the examination it had. One that has written no
+    weights yet has none.
     """
+    if not run.loadable:
+        return None, False
     folder, stamp, now = str(run.folder), _stamp(run, WEIGHTS_FILE), time.monotonic()
     asked = _ASKED.get(folder)
     if asked is None or (stamp != asked.stamp and not (run.status.active and now < asked.when + AGAIN_S)):

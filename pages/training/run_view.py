@@ -1,6 +1,7 @@
 """The right side of the Train page: one run, at rest or in progress."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from pages.shared.exhibit import exhibit
 from pages.shared.explain import explain_curves
 from pages.shared.fields import pills
 from pages.shared.guard import guarded_fragment
-from pages.shared.url.session import note_url
+from pages.shared.url.page_state import UrlPart
+from pages.shared.url.url_state import UrlState, param, words
 from pages.shared.wording import built_without, plain
 from pages.training import run_status
 from pages.training.doctor import doctor_panel
@@ -36,14 +38,25 @@ from transformer.views.training.runs import PANELS, QUANTITIES, SCORES, RunCurve
 EVERY_S, WHILE_STARTING_S = 5.0, 0.4
 """The seconds between two looks at a run at work, and at one that has no model to look into yet: what moves comes by
 its stream, and its end is reported at once."""
-PARAMETER = "curve"
-FIRST = RunCurves.panels
+FIRST, NONE = RunCurves.panels, "none"
 _Follow = Callable[[str, int], Live | None]
 """Returns where a part of the page follows the run, from a step on; None for a run that is not at work."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown(UrlState):
+    """The quantities that are drawn over a run's steps."""
+
+    curves: tuple[str, ...] = param(FIRST, words(*PANELS, NONE), name="curve", many=lambda found: tuple(found) or FIRST)
+    """Those that the run has of them are drawn; NONE alone where the visitor left none."""
+
+
+SHOWN = UrlPart(Shown, key="run-curves-shown")
+
+
 def run_panel(run_id: str) -> None:
     """Renders the run; while a trainer works on it, its components follow it. The others can be chosen above it."""
+    SHOWN.follow_url()
     every = _every(find(run_id))
     guarded_fragment("The run", _panel, every=every)(run_id, every)
     doctor_panel(run_id)
@@ -151,6 +164,8 @@ def render_curves(run: Run, progress: Progress, live: _Follow | None = None) -> 
         return
     view = _chosen(progress)
     pills("Curves", _offered(progress), view.panels, _choose_curves, key="curves-shown")
+    say(*SHOWN.said())
+    SHOWN.write_url()
     if not view.panels:
         st.caption("Choose what to see over the steps.")
         return
@@ -167,9 +182,7 @@ def render_curves(run: Run, progress: Progress, live: _Follow | None = None) -> 
 
 
 def _chosen(progress: Progress) -> RunCurves:
-    asked = st.query_params.get_all(PARAMETER)
-    known = [name for name in asked if name in (*PANELS, "none")] or FIRST
-    return RunCurves(panels=tuple(name for name in _offered(progress) if name in known))
+    return RunCurves(panels=tuple(name for name in _offered(progress) if name in SHOWN.now.curves))
 
 
 def _offered(progress: Progress) -> list[str]:
@@ -182,8 +195,4 @@ def _has(progress: Progress, name: str) -> bool:
 
 
 def _choose_curves(names: list[str]) -> None:
-    if sorted(names) == sorted(FIRST):
-        st.query_params.pop(PARAMETER, None)
-    else:
-        st.query_params[PARAMETER] = names or ["none"]
-    note_url(PARAMETER)
+    SHOWN.change(curves=FIRST if sorted(names) == sorted(FIRST) else tuple(names) or (NONE,))

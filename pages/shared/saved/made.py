@@ -36,7 +36,7 @@ def offer(use: str, label: str) -> None:
     if file is None or file.use != use:
         return
     st.download_button(
-        f"{label} ({_size(len(file.content))})",
+        f"{label} ({wording.size(len(file.content))})",
         file.content,
         file_name=file.name,
         mime=file.mime,
@@ -46,7 +46,3 @@ def offer(use: str, label: str) -> None:
         on_click="ignore",
     )
     st.caption(wording.plain(file.name))
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{max(1, round(n_bytes / 1e3))} kB"

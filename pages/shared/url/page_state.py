@@ -169,4 +169,5 @@ class UrlPart(PageState[State]):
             st.query_params.update(changed)
         for name in found.keys() - kept.written.keys():
             del st.query_params[name]
+        kept.touched = False
         note_url(*self._cls.names())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.shared.context import left_out_text
-from pages.shared.wording import NEGLIGIBLE, change, effect, genders, isolated, plain, pronoun, smoothed, unseen
+from pages.shared.wording import NEGLIGIBLE, change, effect, genders, isolated, plain, pronoun, size, smoothed, unseen
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import parse_intervention
@@ -232,3 +232,19 @@ def test_genders_are_told_of_sentences_with_a_settled_it_alone():
     without = "The dog crossed the street."
     assert about_it(without, "Le chien a traversé la rue.") == ("", "")
     assert genders("Le chien a traversé la rue.", None) == ""
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "said"),
+    [
+        (0, "0 kB"),
+        (27, "1 kB"),
+        (27_400, "28 kB"),
+        (2_440_000, "2.4 MB"),
+        (310_400_000, "310 MB"),
+        (9_800_000_000, "9,800 MB"),
+        (12_300_000_000, "12 GB"),
+    ],
+)
+def test_an_amount_of_data_is_said_in_the_unit_that_fits(n_bytes, said):
+    assert size(n_bytes) == said

@@ -142,3 +142,12 @@ def test_a_run_at_work_is_not_examined_anew_with_each_of_its_weights(monkeypatch
     assert doctor.examination_of(run) == (later, True)
     examined()
     assert len(made) == 2
+
+
+def test_a_run_without_weights_waits_for_them_and_is_then_examined_at_once():
+    run_id = trained_run()
+    at_work(run_id)
+    run = run_folder.get_run(run_id)
+    assert doctor.examination_of(replace(run, loadable=False)) == (None, False)
+    examined()
+    assert doctor.examination_of(run)[0] is not None

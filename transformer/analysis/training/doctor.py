@@ -72,7 +72,7 @@ def diagnose(
         checked.append("the exact match of the last evaluation against its loss")
         seen.append(one_vector(curves, model) if over and not enough else None)
     if corpus is None:
-        unchecked.append("vocabulary and lengths (the corpus is not here)")
+        unchecked.append("vocabulary and lengths (no weights yet, or no corpus)")
     else:
         seen += [None if enough else vocabulary(corpus), length(corpus, model)]
         checked.append(f"a vocabulary of {corpus.vocab_size:,} and max_length {corpus.max_length} against the corpus")
