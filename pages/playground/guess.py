@@ -51,8 +51,8 @@ def ask() -> None:
 
 
 def letters(output: LiveOutput) -> SmallMatrix | None:
-    """Returns the weights of the clearest head between letters, without end marks; None for fewer than two letters, and
-    where a link names the run of a model without attention."""
+    """Returns the weights of the last layer's clearest head between letters, without end marks; None for fewer than two
+    letters, and where a link names the run of a model without attention."""
     if not output.weights.size:
         return None
     found = clearest_head(output)
@@ -73,8 +73,8 @@ def beside(output: LiveOutput | None) -> None:
 
 
 def said_of(output: LiveOutput, guess: str) -> str:
-    """Returns where the clearest head looks, in a sentence with its measured weight, and whether that was guessed; ""
-    where `letters` has no picture."""
+    """Returns where the last layer's clearest head looks, in a sentence with its measured weight, and whether that was
+    guessed; "" where `letters` has no picture."""
     drawn = letters(output)
     found = None if drawn is None else measured_shape(drawn.weights)
     if found is None:
@@ -82,13 +82,13 @@ def said_of(output: LiveOutput, guess: str) -> str:
     share = f"{100 * found.share:.0f} % of its weight"
     match found.shape:
         case "diagonal":
-            said = f"To write letter t, its clearest head puts {share} on letter t"
+            said = f"To write letter t, a head of its last layer puts {share} on letter t"
         case "anti_diagonal":
-            said = f"To write letter t, its clearest head puts {share} on letter t counted from the end"
+            said = f"To write letter t, a head of its last layer puts {share} on letter t counted from the end"
         case "scattered":
-            said = f"Its clearest head puts {share} on one letter at a time; which one depends on the letters"
+            said = f"A head of its last layer puts {share} on one letter at a time; which one depends on the letters"
         case "even":
-            said = f"No head has settled on a letter: even the clearest puts only {share} on one"
+            said = f"No head of its last layer has settled on a letter: even the clearest puts only {share} on one"
     if not guess:
         return f"{said}."
     return f"{said}, as you guessed." if guess == found.shape else f"{said}. You guessed “{SHAPES[guess]}”."

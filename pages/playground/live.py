@@ -63,7 +63,7 @@ def _panel(knobs: Knobs, was_active: bool) -> None:
                 if run is None and is_asked(PAGE.now):
                     ask()
                 elif run is None:
-                    st.caption("The attention of its clearest head will be drawn here: what it looks at.")
+                    st.caption("The attention of its last layer's clearest head will be drawn here: what it looks at.")
                 elif not text:
                     st.caption("–")
                 if text:

@@ -1,8 +1,7 @@
-"""The head of cross-attention whose weights are clearest on the visitor's string, as its weights stand at one step."""
+"""The clearest head of the last layer's cross-attention on the visitor's string, as its weights stand at one step."""
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import streamlit as st
 
 from pages.shared.components.frontend import Live
@@ -15,7 +14,7 @@ from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.attention.matrix_data import MatrixData, Side
 from transformer.views.training.timeline import AtStep, DecodedSnapshot, SnapshotAttention
 
-_LABEL = "The clearest head of cross-attention"
+_LABEL = "The clearest head of the last layer's cross-attention"
 _STAYS = 0.05
 """By how much another head must be clearer for the picture to change to it: it would jump to and fro."""
 
@@ -31,20 +30,21 @@ class Clearest(NamedTuple):
     @property
     def title(self) -> str:
         """Returns what stands above its picture."""
-        return f"Its clearest head · layer {self.layer}, head {self.head}"
+        return f"Clearest head of the last layer · layer {self.layer}, head {self.head}"
 
 
 def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Clearest:
-    """Returns the head of cross-attention with the highest mean of each row's largest weight.
+    """Returns the head of the last layer's cross-attention with the highest mean of each row's largest weight.
 
-    The one that was shown `before` stays until another is clearer by _STAYS.
+    Of earlier layers a head may be as clear, but what it looks up passes through others before a token is written. The
+    head that was shown `before` stays until another is clearer by _STAYS.
     """
-    weights = output.weights[:, :, : output.weights.shape[-1]]  # the rows that are drawn
+    weights = output.weights[-1, :, : output.weights.shape[-1]]  # the rows that are drawn
     sharpness = weights.max(axis=-1).mean(axis=-1)
-    layer, head = map(int, np.unravel_index(int(sharpness.argmax()), sharpness.shape))
-    if before is not None and sharpness[layer, head] < sharpness[before.layer, before.head] + _STAYS:
-        layer, head = before.layer, before.head
-    return Clearest(layer, head, float(sharpness[layer, head]))
+    head = int(sharpness.argmax())
+    if before is not None and sharpness[head] < sharpness[before.head] + _STAYS:
+        head = before.head
+    return Clearest(len(output.weights) - 1, head, float(sharpness[head]))
 
 
 def output_of(snapshot: DecodedSnapshot) -> LiveOutput:

@@ -336,23 +336,23 @@ def write_rows(run, rows):
     assert progress_of(run.folder).last("validation", "exact_match") == rows[-1]["exact_match"]
 
 
-def test_the_clearest_head_is_the_one_with_the_largest_weights():
+def test_the_clearest_head_is_the_one_of_the_last_layer_with_the_largest_weights():
     from transformer.checkpoints.settings import find_checkpoint
 
     shown = decode_snapshot(find_checkpoint("reverse"), "weights.safetensors", "a b c d e f")
     found = clearest_head(output_of(shown))
     weights = shown.attention["cross"].weights
-    rivals = [[head.max(-1).mean() for head in layer] for layer in weights]
-    assert found.mean_of_largest == pytest.approx(np.max(rivals))
-    assert rivals[found.layer][found.head] == np.max(rivals)
+    rivals = [head.max(-1).mean() for head in weights[-1]]
+    assert found.mean_of_largest == pytest.approx(max(rivals))
+    assert found.layer == len(weights) - 1 and rivals[found.head] == max(rivals)
 
 
 def test_the_picture_changes_to_another_head_only_where_that_is_clearly_clearer():
-    weights = np.array([[[[0.7, 0.3]], [[0.72, 0.28]]], [[[0.5, 0.5]], [[0.6, 0.4]]]])
+    weights = np.array([[[[1.0, 0.0]], [[0.5, 0.5]], [[0.5, 0.5]]], [[[0.7, 0.3]], [[0.72, 0.28]], [[0.6, 0.4]]]])
     output = output_with(weights, ("a",), source=("a", "</s>"))
-    assert clearest_head(output)[:2] == (0, 1)
-    assert clearest_head(output, Clearest(0, 0, 0.9))[:2] == (0, 0)
-    assert clearest_head(output, Clearest(1, 1, 0.9))[:2] == (0, 1)
+    assert clearest_head(output)[:2] == (1, 1)
+    assert clearest_head(output, Clearest(1, 0, 0.9))[:2] == (1, 0)
+    assert clearest_head(output, Clearest(1, 2, 0.9))[:2] == (1, 1)
 
 
 @pytest.mark.parametrize("build", ["state", "output", "head", "curves"])
@@ -372,7 +372,7 @@ def test_a_run_at_work_is_streamed_as_the_page_would_draw_it(started, build):
         case "output":
             assert [token["text"] for token in data["tokens"]] == list(output.tokens[: len(data["tokens"])])
         case "head":
-            assert data["title"].startswith("Its clearest head · layer ")
+            assert data["title"].startswith("Clearest head of the last layer · layer ")
         case "curves":
             assert data["panels"][0]["series"][0]["x"][-1] == 20
 
