@@ -2,7 +2,7 @@
 # make check format, lint and types         make test-slow  shapes checked, and the other tests
 # make test-fast  the library's quick tests alone: no page, no browser, no process
 # make checkpoints  train the shipped models again, into build/
-# make load  one server with up to 50 visitors: times, memory, none lost, none mixed; on a quiet machine, six minutes
+# make load  one server with up to 50 visitors: times, memory, none lost, none mixed; on a quiet machine, eight minutes
 # make storm a thousand kills of trainers, servers and warm workers at random moments (KILLS=1000); half an hour
 # make fuzz  100,000 odd links, uploads, capsules, archives and messages, each used or refused; five minutes
 # make bench speed, as ratios to peers on the same work; on a quiet machine, about an hour (OPTIONS=--smoke tries each)

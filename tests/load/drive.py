@@ -2,21 +2,25 @@
 
 Each visitor opens Home with sentences of their own, looks at their attention and their decoder steps, and switches
 heads off, with pauses as people make them. Who sees anything of another one's sentence, or waits in vain, is counted.
-Then the same beside two trainings, and 50 sessions opened and closed again and again, to see that memory comes back.
-Traffic goes to this machine alone; about six minutes in all.
+Then the same beside two trainings, one visitor beside 20 others who watch a run of the Playground, and 50 sessions
+opened and closed again and again, to see that memory comes back. Traffic goes to this machine alone; about eight
+minutes in all.
 """
 
 import argparse
 import asyncio
 import random
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from websockets.asyncio.client import connect
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser"), str(ROOT / "benchmarks")]
@@ -31,6 +35,8 @@ from transformer.lab import load  # noqa: E402
 MODEL = "pronouns-en-fr"
 THINK_S = (4.0, 12.0)
 """Bounds of the seconds between two things that a visitor does."""
+HURRIED_S = (0.1, 0.3)
+"""The same of one who is alone, so that there is much to count."""
 SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_encoder_layers": 2, "n_decoder_layers": 2, "threads": 1}
 
 
@@ -40,6 +46,7 @@ class Stage:
 
     visitors: int
     note: str = ""
+    think_s: tuple[float, float] = THINK_S
     seconds: list[float] = field(default_factory=list)
     lost: int = 0
     mixed: int = 0
@@ -80,7 +87,7 @@ async def visit(course: Course, stage: Stage, number: int, until: float) -> None
     chance = random.Random(number)
     own = course.own(number, stage.visitors)
     others = set(course.sentences) - set(own)
-    await asyncio.sleep(chance.uniform(0, THINK_S[1] / 2) if stage.visitors > 1 else 0)
+    await asyncio.sleep(chance.uniform(0, stage.think_s[1] / 2) if stage.visitors > 1 else 0)
     try:
         session = await Session.open(course.server.url)
     except (OSError, TimeoutError):
@@ -102,7 +109,7 @@ async def visit(course: Course, stage: Stage, number: int, until: float) -> None
             stage.lost += shown.failed or "All places are taken" in shown.text
             stage.mixed += not _is_own(shown, text, others, course.translations[text] if page == "home" else "")
             turn += 1
-            await asyncio.sleep(chance.uniform(*THINK_S))
+            await asyncio.sleep(chance.uniform(*stage.think_s))
     except (OSError, TimeoutError, ConnectionError) as error:
         print(f"visitor {number}: {error!r}", file=sys.stderr)
         stage.lost += 1
@@ -115,7 +122,7 @@ def _is_own(shown: Shown, text: str, others: set[str], translation: str) -> bool
     words = shown.text.replace("\\\\", "").replace("\\'", "'")
     if text not in words or any(other in words for other in others):
         return False
-    return all(word in words for word in translation.replace("'", " ").split() if word.isascii())
+    return all(word in words for word in re.findall(r"\w+", translation) if word.isascii())
 
 
 async def hold(course: Course, stage: Stage, seconds: float) -> Stage:
@@ -152,6 +159,45 @@ def _at_work(runs: Path) -> int:
     return len([path for path in runs.glob("*/metrics.jsonl") if path.stat().st_size])
 
 
+async def beside_watchers(course: Course, watchers: int, seconds: float) -> Stage:
+    """Lets one visitor look at pages in haste beside a run of the Playground that others watch: they are `watchers`.
+
+    The run is in slow motion and lasts 40 s: where it may take a core, it costs more than those who watch it.
+    """
+    async with AsyncExitStack() as opened:
+        session, before = await _opened(course, opened), set(course.server.runs.iterdir())
+        page = await session.show("playground", slow="on")
+        pressed = await session.show("playground", pressed=page.buttons["Play"], slow="on")
+        (run,) = (path.name for path in set(course.server.runs.glob("reverse-*")) - before)
+        ticket = re.findall(r"/live/([\w-]+)", pressed.text)[0]
+        received = [0] * watchers
+        async with asyncio.TaskGroup() as group:
+            following = []
+            for number in range(watchers):
+                other = await _opened(course, opened)
+                await other.show("playground", run=run, slow="on")
+                following.append(group.create_task(_follow(course, ticket, received, number)))
+            done = await hold(course, Stage(1, f"beside {watchers} watchers", HURRIED_S), seconds)
+            for task in following:
+                task.cancel()
+        await session.show("playground", pressed=pressed.buttons["Pause"], run=run, slow="on")
+    if watchers:
+        print(f"each watcher received {min(received) / seconds:.1f} to {max(received) / seconds:.1f} messages a second")
+    return done
+
+
+async def _opened(course: Course, opened: AsyncExitStack) -> Session:
+    session = await Session.open(course.server.url)
+    opened.push_async_callback(session.close)
+    return session
+
+
+async def _follow(course: Course, ticket: str, received: list[int], number: int) -> None:
+    async with connect(f"ws{course.server.url.removeprefix('http')}/live/{ticket}", max_size=None) as stream:
+        async for _ in stream:
+            received[number] += 1
+
+
 async def come_and_go(course: Course, sessions: int, rounds: int, rest_s: float) -> list[int]:
     """Opens sessions, looks once with each, closes them; returns the server's memory before and after each round."""
     process = psutil.Process(course.server.pid)
@@ -167,7 +213,8 @@ async def come_and_go(course: Course, sessions: int, rounds: int, rest_s: float)
     return found
 
 
-async def drive(course: Course, given: argparse.Namespace) -> None:
+async def drive(course: Course, given: argparse.Namespace) -> list[Stage]:
+    """Prints what each stage measured, and what they say together; returns them."""
     for text in course.sentences[:2]:  # what is loaded once is no visitor's time
         session = await Session.open(course.server.url)
         for page in ("home", "attention", "decoder-steps", "train"):
@@ -178,9 +225,15 @@ async def drive(course: Course, given: argparse.Namespace) -> None:
     done = [await hold(course, Stage(visitors), seconds) for visitors, seconds in stages]
     held = await come_and_go(course, given.sessions, given.rounds, given.rest)
     alone, most = done[0], done[-1]
+    if given.watched:
+        without, beside = [await beside_watchers(course, watchers, given.watched) for watchers in (0, given.watchers)]
+        done += without, beside
+        ratio = _p95(beside) / _p95(without)
+        print(f"p95 beside {given.watchers} watchers of a run is {ratio:.1f} times that without (at most 2 wanted)")
     if given.with_runs:
         at_work = await train(course, 2)
         trained = await hold(course, Stage(most.visitors, f"beside {at_work} trainings"), given.with_runs)
+        done.append(trained)
         ratio = _p95(trained) / _p95(most)
         print(f"\np95 beside {at_work} trainings is {ratio:.1f} times that without (at most 2 wanted)")
     each = (most.memory - alone.memory) / max(1, most.visitors - alone.visitors)
@@ -190,6 +243,7 @@ async def drive(course: Course, given: argparse.Namespace) -> None:
         + ", ".join(f"{b / 1e6:.0f}" for b in held)
         + " MB"
     )
+    return done
 
 
 def _p95(stage: Stage) -> float:
@@ -202,6 +256,8 @@ def main() -> None:
     parser.add_argument("--visitors", type=int, nargs="+", default=[1, 10, 25, 50])
     parser.add_argument("--seconds", type=float, nargs="+", default=[25, 35, 40, 60])
     parser.add_argument("--with-runs", type=float, default=60, help="seconds beside two trainings; 0 for none")
+    parser.add_argument("--watchers", type=int, default=20, help="visitors who watch one run of the Playground")
+    parser.add_argument("--watched", type=float, default=30, help="seconds beside that run; 0 for none")
     parser.add_argument("--sentences", type=int, default=200, help="sentences that go round, each translated before")
     parser.add_argument("--sessions", type=int, default=50, help="sessions that come and go together")
     parser.add_argument("--rounds", type=int, default=3, help="times that they do")
@@ -211,6 +267,8 @@ def main() -> None:
         "visitors": [1],
         "seconds": [1.0],
         "with_runs": 0.0,
+        "watchers": 1,
+        "watched": 1.0,
         "sessions": 1,
         "rounds": 1,
         "rest": 0.0,
@@ -232,8 +290,10 @@ def main() -> None:
             "MALLOC_ARENA_MAX": "2",
         }
         with running_app(runs, Path(folder) / "log.txt", environment=settings) as server:
-            asyncio.run(drive(Course(server, sentences, translations), given))
+            done = asyncio.run(drive(Course(server, sentences, translations), given))
     print(f"load average after: {', '.join(f'{x:.1f}' for x in psutil.getloadavg())}")
+    if faults := sum(stage.lost + stage.mixed for stage in done):
+        raise SystemExit(f"{faults} answers were lost or mixed up")
 
 
 if __name__ == "__main__":
