@@ -14,7 +14,7 @@ from pages.shared.saved.page_end import saved_and_reported
 from pages.shared.serving.admission import admit
 from pages.shared.url.looks import tell_looks_apart
 from pages.shared.url.packed_link import follow_packed_link
-from pages.shared.url.session import note_url
+from pages.shared.url.session import end_run
 from pages.shared.visitors.current import admit_visitor
 from pages.shared.visitors.sharing import follow_share_link
 from pages.training.run_status import runs_in_progress
@@ -49,5 +49,5 @@ explain_terms()
 with saved_and_reported(page.title), guard("The rest of this page"):
     page.run()
 lead_further(next(entry for entry in PAGES if entry.title == page.title))
-note_url()
+end_run()
 render_failures()

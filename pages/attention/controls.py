@@ -9,9 +9,9 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.attention.entry_choice import choose_entry
 from pages.shared.context import PageContext, is_transformer, say
 from pages.shared.controls import choose_kind, choose_layer
-from pages.shared.fields import box, number, segments, several, toggle
+from pages.shared.fields import box, drawer, number, segments, several, toggle
 from pages.shared.interventions.panel import switch_panel
-from pages.shared.url.session import choose, problems, session, stay
+from pages.shared.url.session import choose, problems, session
 from pages.shared.url.view_state import OF_ANY_MODEL, Combine, Picture, Shown, Specials
 from transformer.analysis.attention.aggregation import Unit
 
@@ -51,22 +51,22 @@ def choose_head(context: PageContext) -> DeltaGenerator:
 
 
 def render_drawer(context: PageContext) -> None:
-    """Renders a button that opens all other controls. While it is closed there are none: the browser would go on
-    sending what they held."""
-    with st.popover("More controls", icon=":material/tune:", key="drawer", on_change=stay) as box:
-        if not box.open:
-            return
-        picture, switches, entry = st.tabs(["Picture", "Switches", "An entry"], width=_DRAWER)
-        with picture:
-            choose_picture(context)
-            choose_what(context)
-        with switches:
-            switch_panel(context)
-        with entry:
-            if is_transformer(context.lab):
-                choose_entry(context)
-            else:
-                st.caption("The entries of this model's attention are no products of a query and a key.")
+    """Renders a button that opens all other controls."""
+    drawer(lambda: _render_controls(context), key="drawer")
+
+
+def _render_controls(context: PageContext) -> None:
+    picture, switches, entry = st.tabs(["Picture", "Switches", "An entry"], width=_DRAWER)
+    with picture:
+        choose_picture(context)
+        choose_what(context)
+    with switches:
+        switch_panel(context)
+    with entry:
+        if is_transformer(context.lab):
+            choose_entry(context)
+        else:
+            st.caption("The entries of this model's attention are no products of a query and a key.")
 
 
 def render_head_switches(context: PageContext) -> None:

@@ -6,6 +6,7 @@ from textwrap import shorten
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.compare.choices import PAGE, Choices
 from pages.compare.loading import Side, matched_texts
@@ -77,8 +78,10 @@ def render_heads(context: PageContext, first: Side, second: Side, chosen: Choice
     here = (context.layer, context.head)
     there = _partner(second, kind, here, matching if wanted == "matched" else None)
     pair = HeadPair(kind=kind, left=here, right=there)
-    with st.container(horizontal=True, gap="medium", key="two-pictures"):
-        _render_pair(subject, pair, first, second, chosen)
+    heads = st.container(horizontal=True, gap="medium", key="two-heads")
+    with st.container(horizontal=True, gap="medium", key="two-distances"):
+        with st.container(width=WIDTH):
+            _render_pair(subject, pair, first, second, chosen, heads)
         with st.container(width=WIDTH):
             if matching is None:
                 st.caption(problem)
@@ -137,30 +140,29 @@ def _partner(second: Side, kind: AttentionKind, here: Place, matching: Matching 
     return there
 
 
-def _render_pair(subject: SideBySide, pair: HeadPair, first: Side, second: Side, chosen: Choices) -> None:
-    """Shows the heads of both sides and their difference, with one badge and one export for the three."""
+def _render_pair(
+    subject: SideBySide, pair: HeadPair, first: Side, second: Side, chosen: Choices, heads: DeltaGenerator
+) -> None:
+    """Shows the heads of both sides side by side in `heads`, and here their difference, with one menu for the three."""
     views = {"left": replace(pair, shows="left"), "right": replace(pair, shows="right"), "difference": pair}
 
     def draw(data: HeadPairData) -> None:
-        with st.container(horizontal=True, gap="medium"):
-            for name, side, (layer, head) in (("left", first, pair.left), ("right", second, pair.right)):
-                with st.container(width=WIDTH):
-                    text = shorten(side.seen.text, _MAX_TITLE, placeholder=" …")
-                    title = side.name if chosen.two == "models" else text
-                    st.caption(f"**{wording.plain(title)}** · layer {layer} · head {head}")
-                    scrolling_figure(views[name].figure(data, dark=is_dark()), key=f"two-{name}")
-            with st.container(width=WIDTH):
-                if data.common is None:
-                    st.caption(f"No difference is shown. {wording.plain(sentence(data.problem))}")
-                else:
-                    _render_difference(pair, data, data.common, first)
+        for name, side, (layer, head) in (("left", first, pair.left), ("right", second, pair.right)):
+            with heads, st.container(width=WIDTH):
+                text = shorten(side.seen.text, _MAX_TITLE, placeholder=" …")
+                title = side.name if chosen.two == "models" else text
+                st.caption(f"**{wording.plain(title)}** · layer {layer} · head {head}")
+                scrolling_figure(views[name].figure(data, dark=is_dark()), key=f"two-{name}")
+        if data.common is None:
+            st.caption(f"No difference is shown. {wording.plain(sentence(data.problem))}")
+        else:
+            _render_difference(pair, data, data.common, first)
 
     data = get_data(subject, pair)
     main, *others = ("difference", "left", "right") if data.common is not None else ("left", "right")
-    with st.container():
-        also = {name.capitalize(): views[name] for name in others}
-        explained = partial(explain, _EXPLAINED, first.lab.model.config, equation=_DISTANCE)
-        exhibit(subject, views[main], draw=draw, also=also, explain=explained)
+    also = {name.capitalize(): views[name] for name in others}
+    explained = partial(explain, _EXPLAINED, first.lab.model.config, equation=_DISTANCE)
+    exhibit(subject, views[main], draw=draw, also=also, explain=explained)
 
 
 def _render_difference(pair: HeadPair, data: HeadPairData, common: CommonData, first: Side) -> None:

@@ -103,21 +103,25 @@ def render_without_attention(context: PageContext) -> None:
         try_a_change(offered)
     st.space("small")
     st.markdown("## Explore further")
-    _begin_to_learn()
+    watch_one_learn()
+    _lessons()
     _before_attention(context)
     _train_your_own(context)
 
 
 def look_further(context: PageContext) -> None:
-    """Links with everything filled in."""
+    """Renders links with everything filled in: the lessons, the head that this output needs most, and, folded, more."""
     st.markdown("## Explore further")
-    _begin_to_learn()
-    if not is_transformer(context.lab):
-        _most_needed_head(context)
+    _lessons()
+    _most_needed_head(context)
+    with st.expander("More to try with this sentence"):
+        if is_transformer(context.lab):
+            _experiments(context)
         _before_attention(context)
         _train_your_own(context)
-        return
-    _most_needed_head(context)
+
+
+def _experiments(context: PageContext) -> None:
     _which_heads(context)
     layer = context.lab.model.config.n_decoder_layers - 1
     everything = AblateHeads("decoder", layer, "cross", tuple(range(context.lab.model.config.n_heads)))
@@ -127,17 +131,16 @@ def look_further(context: PageContext) -> None:
             context, (DisableMask("causal"),), "What if each word could see the words after it? Lift the causal mask."
         )
     _smallest_set(context)
-    _before_attention(context)
-    _train_your_own(context)
 
 
-def _begin_to_learn() -> None:
-    """Links to the pages that need no knowledge."""
-    for folder, label in (
-        ("playground", "Press Play and watch a small Transformer learn."),
-        ("learn", "New to all this? Ten short lessons begin with why attention was invented."),
-    ):
-        st.page_link(f"pages/{folder}/page.py", label=label, icon=_ARROW)
+def watch_one_learn() -> None:
+    """Renders the link to the Playground, which needs no knowledge."""
+    st.page_link("pages/playground/page.py", label="Press Play and watch a small Transformer learn.", icon=_ARROW)
+
+
+def _lessons() -> None:
+    label = "New to all this? Ten short lessons begin with why attention was invented."
+    st.page_link("pages/learn/page.py", label=label, icon=_ARROW)
 
 
 def _smallest_set(context: PageContext) -> None:
@@ -183,7 +186,7 @@ def _which_heads(context: PageContext) -> None:
         return
     specs = merged([effect.switch for effect in strongest])
     word = wording.token(context.inspection.target_tokens[step])
-    moved = " and ".join(wording.number(effect.shift, signed=True) for effect in strongest)
+    moved = wording.listed([wording.number(effect.shift, signed=True) for effect in strongest])
     _link(
         context,
         specs,

@@ -12,6 +12,7 @@ from pages.home.links import (
     render_without_attention,
     sentence_change,
     try_a_change,
+    watch_one_learn,
 )
 from pages.home.translation import render_translation
 from pages.shared import loading, wording
@@ -19,6 +20,7 @@ from pages.shared.components.tokens import token_lines
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import LINES_EXPLAINED, explain
+from pages.shared.fields import drawer
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import write_url
@@ -57,7 +59,8 @@ def draw(data: MatrixData) -> None:
         key="home-lines",
     )
     whose = "the average of its heads" if chosen is None else f"head {chosen}"
-    said = f"Lines are cross-attention: layer {context.layer}, {whose}, as it was while each word was being written."
+    said = f"Lines are cross-attention, layer {context.layer}, {whose}: "
+    said += "the darker a line, the more the model looked there as it wrote that word."
     if data.off:
         said += " This attention has no further effect: a switch replaced what it gathered."
     st.caption(said)
@@ -66,8 +69,11 @@ def draw(data: MatrixData) -> None:
 class_lesson()
 switch_chips(context)
 render_translation(context, change.sentence)
-if offered := change_to_try(context):
-    try_a_change(offered)
+with st.container(horizontal=True, vertical_alignment="center", gap="small", key="home-actions"):
+    if offered := change_to_try(context):
+        try_a_change(offered)
+    drawer(partial(choose_layer_or_average, context), label="Layer, head", key="home-drawer")
+    watch_one_learn()
 explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)
 exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross}, explain=explained)
 if wording.pronoun(inspection, loading.reference(context.lab, context.view.text)):
@@ -75,8 +81,4 @@ if wording.pronoun(inspection, loading.reference(context.lab, context.view.text)
 
 st.space("small")
 look_further(context)
-
-st.space("small")
-with st.expander("Another layer or head"):
-    choose_layer_or_average(context)
 write_url()

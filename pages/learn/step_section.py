@@ -14,6 +14,7 @@ from pages.learn.choices import (
 )
 from pages.learn.drawing import draws
 from pages.learn.lesson import Lesson, Options, Step
+from pages.learn.lessons import LESSONS
 from pages.learn.teacher import teachers_link
 from pages.shared import fields
 from pages.shared.bench.shared_bench import BENCH
@@ -167,7 +168,15 @@ def _way_on(lesson: Lesson, index: int, *, answered: bool) -> None:
             kind = "primary" if answered else "tertiary"
             st.button(label, type=kind, key="lesson-next", on_click=open_step, args=(lesson, index + 1))
         elif answered:
-            st.button("All lessons", type="primary", key="lesson-end", on_click=open_list)
+            if following := _following(lesson):
+                label = f"Next lesson: {following.title}"
+                st.button(label, type="primary", key="lesson-following", on_click=open_step, args=(following, 0))
+            st.button("All lessons", type="tertiary" if following else "primary", key="lesson-end", on_click=open_list)
+
+
+def _following(lesson: Lesson) -> Lesson | None:
+    place = [each.slug for each in LESSONS].index(lesson.slug)
+    return LESSONS[place + 1] if place + 1 < len(LESSONS) else None
 
 
 def _onwards(lesson: Lesson) -> None:

@@ -37,6 +37,10 @@ _TOGGLES: dict[MaskKind, str] = {
     "causal": "Causal mask",
 }
 _ALL_ON = "All masks are on: nothing leaks."
+_CONFUSED = (
+    "Every position of the decoder now sees the tokens after it too. It was trained without them, so they only confuse "
+    "it; a model trained with them would copy its answers from there."
+)
 _NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are visible."
 _LOSS_HELP = "Loss: mean over all tokens of the outputs with all masks; end marks are predicted, never read."
 
@@ -153,8 +157,10 @@ def render_effect(context: PageContext, batch: Batch) -> None:
         said = _ALL_ON if context.lab.model.config.causal_mask else _NO_CAUSAL
         st.markdown(f"{said} Loss: **{before}** nats per token. Switch a mask off above.", help=_LOSS_HELP)
         return
-    st.markdown(f"Loss: **{after}** nats per token; with all masks {before}.", help=_LOSS_HELP)
-    _what_changed(data, {mask for spec in batch.leak.off for mask in spec.lifts})
+    off = {mask for spec in batch.leak.off for mask in spec.lifts}
+    why = f" {_CONFUSED}" if "causal" in off and data.changed and data.loss[1] > data.loss[0] else ""
+    st.markdown(f"Loss: **{after}** nats per token; with all masks {before}.{why}", help=_LOSS_HELP)
+    _what_changed(data, off)
 
 
 @guard("What leaks")

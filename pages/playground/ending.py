@@ -7,11 +7,15 @@ from typing import Any, Literal
 from pages.playground.choices import Expected, Knobs
 from pages.playground.guess import is_asked, said_of
 from pages.playground.trials import TRIALS, WHOLE, Trial, after, is_whole, trial_of
+from pages.shared.wording import listed
 from pages.training.live.results import FAILED, LEARNED, Result, result_of
 from pages.training.live.settings import OF_LETTERS, SHORT, TASKS, WHY, Task
 from transformer.figures.labels import SPECIAL_TOKENS
 from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
+
+_TOO_LOW = 0.2
+"""Nats per token: a loss at which it would write many of these short strings right, unless it saw the answers."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,12 @@ def _learned(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
 
 def _failed(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
     said = "**It did not learn it.**" if result.exact < FAILED else "**It learned it in part.**"
-    said += (
-        f" After {result.steps:,} steps it gets {result.share} right, with a loss of {result.loss:.2g} nats per token."
-    )
+    if result.exact < FAILED and result.loss < _TOO_LOW:
+        said = f"**Its loss fell to {result.loss:.2g}, yet it did not learn it.** Writing by itself, after"
+        said += f" {result.steps:,} steps, it gets {result.share} right."
+    else:
+        said += f" After {result.steps:,} steps it gets {result.share} right,"
+        said += f" with a loss of {result.loss:.2g} nats per token."
     if output is not None and knobs.task in OF_LETTERS:
         said += f" {_own(knobs.task, output)}"
     if (trial := trial_of(knobs)) is not None:
@@ -68,7 +75,8 @@ def _own(task: Task, output: LiveOutput) -> str:
         return "Your own input comes out with the right letters in the wrong order."
     kept = sum(min(written.count(letter), given.count(letter)) for letter in set(given))
     placed = sum(one == other for one, other in zip(written, right, strict=False))
-    return f"It writes {kept} of your {len(given)} letters, {placed} of them in the right place."
+    where = "in the right place" if kept == placed > 0 else f"{placed} of them in the right place"
+    return f"It writes {kept} of your {len(given)} letters{f', {where}' if kept else ''}."
 
 
 def _letters(tokens: Sequence[str]) -> list[str]:
@@ -82,7 +90,7 @@ def _expectation(expected: Expected | Literal[""], result: Result) -> str:
 
 
 def _names(knobs: Knobs) -> str:
-    return " and ".join(SHORT[part] for part in knobs.without)
+    return listed([SHORT[part] for part in knobs.without])
 
 
 def _next(knobs: Knobs, result: Result) -> Next:

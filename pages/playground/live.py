@@ -11,9 +11,10 @@ from pages.playground.trials import is_whole
 from pages.shared.components.run_progress import draw_curve, draw_readings
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit
+from pages.shared.explain import explain_curves
 from pages.shared.guard import guarded_fragment
 from pages.training import run_status
-from pages.training.live.clearest import output_of, render_head
+from pages.training.live.clearest import clearest_head, output_of, render_head
 from pages.training.live.output import decoded, render_output
 from pages.training.live.parts import CURVES, described_curves, described_state, live_part
 from pages.training.live.reading import reading_of, render_field, render_note
@@ -91,18 +92,20 @@ def _state(run: Run | None, text: str, output: LiveOutput | None) -> None:
         else:
             said, onwards = ending(run, PAGE.now, output)
             st.markdown(said)
-            _lead_on(run, text, onwards)
+            _lead_on(run, text, onwards, output)
     if run is not None and is_asked(PAGE.now):
         beside(output if is_over(run) else None)
 
 
-def _lead_on(run: Run, text: str, onwards: Next) -> None:
+def _lead_on(run: Run, text: str, onwards: Next, output: LiveOutput | None) -> None:
+    head = clearest_head(output) if output is not None and output.weights.size else None
+    at = {} if head is None else {"layer": head.layer, "head": head.head}
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if onwards.said:
             st.markdown(onwards.said, width="content")
         for label, knobs in onwards.buttons.items():
             st.button(label, key=f"playground-onwards-{label}", on_click=turn, kwargs=knobs)
-        run_status.look_inside(run.id, text, run.settings.model)
+        run_status.look_inside(run.id, text, run.settings.model, **at)
         if not is_whole(PAGE.now):
             st.page_link(
                 "pages/race/page.py",
@@ -121,5 +124,6 @@ def _curve(run: Run | None, text: str) -> None:
         Runs((run.folder,)),
         CURVES,
         draw=lambda data: draw_curve(described_curves(run, data), live=live, key="playground-curves"),
+        explain=explain_curves,
         live=run.status.active,
     )

@@ -9,6 +9,7 @@ from pages.positions.choices import BASES, MAX_SIZE, Choices, box, segments, sli
 from pages.shared import loading
 from pages.shared.cache import cached
 from pages.shared.context import PageContext
+from pages.shared.fields import drawer
 from transformer.checkpoints.settings import CheckpointError, read_settings
 from transformer.lab import Lab
 from transformer.model.taps import Stack
@@ -25,6 +26,7 @@ OTHER_KINDS = {
     "positions.",
 }
 """Explanations of the kinds that add no positions to the embeddings."""
+_LAYOUTS = {"interleaved": "Interleaved", "concatenated": "Concatenated"}
 _MOMENTS = {"start": "before training", "trained": "trained"}
 
 
@@ -130,12 +132,20 @@ def _render_controls(shown: Shown) -> None:
             slider("length", "Length", 2, MAX_SIZE, shown.length)
         with columns[2]:
             stepped("base", "Base", BASES, shown.choices.base)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if shown.learned is not None:
+            box("table", "Learned table of", shown.models, shown.subject.lab.name)
+            moments = ["start", *map(str, shown.learned.steps), "trained"]
+            now = shown.choices.moment if shown.choices.moment in moments else "trained"
+            box("moment", "When", moments, now, lambda m: f"step {m}" if m.isdecimal() else _MOMENTS[m])
+        if shown.learned is not None or shown.choices.section == "table":
+            drawer(lambda: _render_rare(shown), key="positions-drawer")
     if shown.learned is None:
         st.caption("No model here has learned positions. Train one with *positions: learned* to see its table here.")
-        return
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        box("table", "Learned table of", shown.models, shown.subject.lab.name)
-        segments("stack", "Stack", STACKS, shown.choices.stack)
-        moments = ["start", *map(str, shown.learned.steps), "trained"]
-        now = shown.choices.moment if shown.choices.moment in moments else "trained"
-        box("moment", "When", moments, now, lambda m: f"step {m}" if m.isdecimal() else _MOMENTS[m])
+
+
+def _render_rare(shown: Shown) -> None:
+    if shown.learned is not None:
+        segments("stack", "Stack of the learned table", STACKS, shown.choices.stack)
+    if shown.choices.section == "table":
+        segments("layout", "Layout of the sinusoidal table", _LAYOUTS, shown.choices.layout)

@@ -21,7 +21,6 @@ from transformer.views.positions import (
     TablesData,
 )
 
-_LAYOUTS = {"interleaved": "Interleaved", "concatenated": "Concatenated"}
 _MEASURES = {"cosine": "Cosine", "dot": "Dot product"}
 _SINUSOIDS = r"""
 \begin{aligned}
@@ -34,7 +33,6 @@ PE_{(pos,\,2i+1)} &= \cos\!\left(pos / 10000^{2i/d_{model}}\right)
 def render_tables(context: PageContext, chosen: Choices) -> None:
     """Renders both tables on one scale, then one pair of dimensions as curves."""
     shown = choose_tables(context, chosen)
-    segments("layout", "Layout of the sinusoidal table", _LAYOUTS, chosen.layout)
     tables = PositionTables(**shown.size, layout=chosen.layout)
     exhibit(shown.subject, tables, draw=_table_canvas, explain=_explain)
     render_extent(shown, " (dotted line)")

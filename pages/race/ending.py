@@ -1,6 +1,7 @@
 """How a race ended, in a sentence of the measurements of both runs. No Streamlit here."""
 
 from pages.race.choices import Expected, Race, Racer
+from pages.shared.wording import listed
 from pages.training.live.results import FAILED, LEARNED, Result
 from pages.training.live.settings import WHY, WHY_RNN, Part
 
@@ -10,7 +11,7 @@ _FIRST = f"{100 * LEARNED:.0f} % right"
 def verdict(race: Race, names: tuple[str, str], left: Result | None, right: Result | None) -> str:
     """Returns which side was first, how far both came, and why one may have failed."""
     if left is None or right is None:
-        stopped = " and ".join(name for name, result in zip(names, (left, right), strict=True) if result is None)
+        stopped = listed([name for name, result in zip(names, (left, right), strict=True) if result is None])
         return f"**{stopped}** was stopped before it was tested once."
     sides = [(names[0], race.left, left), (names[1], race.right, right)]
     outcome = _outcome(left, right)

@@ -11,6 +11,7 @@ from pages.shared import wording
 from pages.shared.cache import cached
 from pages.shared.context import is_dark, say, sentence
 from pages.shared.exports import export
+from pages.shared.fields import popover
 from pages.shared.guard import guard
 from pages.shared.saved.shown import ShownFigure, remember
 from pages.shared.scrolling_figure import scrolling_figure
@@ -51,9 +52,9 @@ def exhibit(
     `key` tells apart two views of one class on a page. `data` is the view's data where the page has it already. `draw`
     draws it in place of the view's figure, which then is what the export holds. `also` are views of the same subject
     that its export offers too, by their names. `said` stands in the saved file, `note` beside the menu. `explain`
-    renders what the visitor is looking at, for the menu. `width` is that of a saved figure which has none of its own.
-    `live` data changes all the time, as that of a run at work: it is not remembered, and open checks keep what they
-    found.
+    renders what the visitor is looking at, for the menu, where that depends on the page: else the view itself says it.
+    `width` is that of a saved figure which has none of its own. `live` data changes all the time, as that of a run at
+    work: it is not remembered, and open checks keep what they found.
     """
     given = vars(subject).values()
     with guard("This figure"):
@@ -74,8 +75,8 @@ def exhibit(
             prove = partial(_prove, own, shown, partial(view.checks, *given, data))
             views = {"This figure": view, **(also or {})}
             take = partial(export, subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
-            told = {EXPLAIN: partial(_explain, explain)} if explain else {}
-            _menu({PROVE: prove, EXPORT: take, **told}, key=own)
+            told = explain or _explanation(view)
+            _menu({PROVE: prove, EXPORT: take, **({EXPLAIN: partial(_explain, told)} if told else {})}, key=own)
         return data
     return None
 
@@ -114,14 +115,15 @@ def _menu(entries: Mapping[str, Callable[[], object]], *, key: str) -> None:
         st.session_state[opened] = False
     if not (st.session_state.get(opened) and st.session_state.get(chosen) == PROVE):
         st.session_state.pop(_found(key), None)
-    with st.popover(MENU, icon=":material/more_horiz:", type="tertiary", key=opened, on_change=stay) as box:
-        if not box.open:
-            return
+
+    def render() -> None:
         with st.container(key=f"{key}-about-figure"):
             entry = st.segmented_control(MENU, list(entries), key=chosen, label_visibility="collapsed", on_change=stay)
             if entry is not None:
                 with guard(f"“{entry}”"):
                     entries[entry]()
+
+    popover(MENU, render, key=opened, icon=":material/more_horiz:", quiet=True)
 
 
 def _prove(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> None:
@@ -131,6 +133,11 @@ def _prove(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> None:
         held = st.session_state[_found(key)] = shown, tuple(run())
     with st.container(width=_TEXT_WIDTH):
         _render_checks(held[1])
+
+
+def _explanation(view: View[Any]) -> Callable[[], object] | None:
+    said = getattr(view, "explained", "")
+    return partial(st.markdown, said) if said else None
 
 
 def _explain(explain: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from pages.shared.url.looks import is_look
-from pages.shared.url.session import is_late
+from pages.shared.url.session import is_late, stay
 
 _REPLACED = "attention-lab-replaced"
 
@@ -146,6 +146,22 @@ def lines(label: str, value: str, take: Take, *, key: str, **further: Any) -> No
 def toggle(label: str, value: bool, take: Take, *, key: str, **further: Any) -> None:
     """Renders a switch."""
     _render(st.toggle, label, value, key=key, value=value, take=take, **further)
+
+
+def popover(
+    label: str, render: Callable[[], object], *, key: str, icon: str | None = None, quiet: bool = False
+) -> None:
+    """Renders a button over what `render` renders. While it is closed there is nothing of that: it costs nothing, and
+    the browser does not go on sending what its fields held."""
+    look = "tertiary" if quiet else "secondary"
+    with st.popover(label, icon=icon, type=look, key=key, on_change=stay) as box:
+        if box.open:
+            render()
+
+
+def drawer(render: Callable[[], object], *, key: str, label: str = "More controls") -> None:
+    """Renders a button over the fields that few visitors need."""
+    popover(label, render, key=key, icon=":material/tune:")
 
 
 def _render(

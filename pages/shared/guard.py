@@ -19,7 +19,7 @@ import streamlit as st
 from streamlit.runtime.state import SessionState
 
 from pages.shared.background import Died
-from pages.shared.url.session import keep_last_url
+from pages.shared.url.session import end_fragment, keep_last_url
 
 P = ParamSpec("P")
 
@@ -53,6 +53,7 @@ def guarded_fragment(what: str, render: Callable[P, None], *, every: float | Non
         keep_last_url()
         with guard(what):
             render(*args, **kwargs)
+            end_fragment()
         render_failures()
 
     return st.fragment(guarded, run_every=every)

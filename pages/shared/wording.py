@@ -59,6 +59,11 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def listed(names: Sequence[str]) -> str:
+    """Returns names as a sentence has them: "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def isolated(text: str) -> str:
     """Puts text with right-to-left letters between Unicode isolates, so that it does not reorder its neighbours."""
     right_to_left = any(bidirectional(character) in ("R", "AL", "AN") for character in text)
@@ -127,11 +132,8 @@ def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str |
     if instead is None:
         found = f"Every token stays the most probable; the probability of {token(written)} goes {moves}."
     else:
-        found = f"Then {token(instead)} replaces {token(written)}, whose probability goes {moves}."
-    return (
-        f"Switch off one head and see: of all {n_heads}, each tried alone, {effect.switch.noun} changes this "
-        f"output the most. {found}"
-    )
+        found = f"{token(written)} turns into {token(instead)}: its probability goes {moves}."
+    return f"Switch off one of its {n_heads} heads, the one that this output needs most: {effect.switch.noun}. {found}"
 
 
 def smoothed(label_smoothing: float) -> str:

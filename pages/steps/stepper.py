@@ -29,10 +29,9 @@ def render_stepped(context: PageContext, walk: Walk, render: Render) -> None:
 def _part(context: PageContext, branches: tuple, index: int, render: Render, rendered_with: object) -> None:
     if _elsewhere() != rendered_with:
         st.rerun()
-    chosen, memory = PAGE.now, session()
-    memory.own = chosen.parameters()
+    chosen = PAGE.now
+    session().own = chosen.parameters()
     write_url()
-    memory.touched = False
     walk = Walk(branches, index, min(chosen.step, len(branches[index].target_ids) - 1))
     render_stepper(walk, chosen)
     render(context, walk, chosen)

@@ -114,7 +114,7 @@ def _waiting(plan: Plan) -> str:
 def _because(found: Costs) -> str:
     if found.beside:
         verb = "is" if len(found.beside) == 1 else "are"
-        return f": {wording.plain(' and '.join(found.beside))} {verb} training, and would share the cores with it"
+        return f": {wording.plain(wording.listed(found.beside))} {verb} training, and would share the cores with it"
     heavy = f": even a few steps of this size take {size(found.memory.total)} of memory"
     return heavy if measuring.is_unasked() else ""
 

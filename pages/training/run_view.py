@@ -48,7 +48,7 @@ class Shown(UrlState):
     """The quantities that are drawn over a run's steps."""
 
     curves: tuple[str, ...] = param(FIRST, words(*PANELS, NONE), name="curve", many=lambda found: tuple(found) or FIRST)
-    """Those that the run has of them are drawn; NONE alone where the visitor left none."""
+    """The curves to draw, where the run has them; NONE alone where the visitor left none."""
 
 
 SHOWN = UrlPart(Shown, key="run-curves-shown")
@@ -75,7 +75,7 @@ def invite(corpus: str, *, others: bool) -> None:
     shipped = next((f for f in list_checkpoints() if f.shipped and corpus_name(f.folder) == corpus), None)
     if shipped is not None:
         st.caption(f"How the shipped model *{shipped.name}* learned this corpus")
-        exhibit(Runs((shipped.folder,)), RunCurves(), key="shipped")
+        exhibit(Runs((shipped.folder,)), RunCurves(), key="shipped", explain=explain_curves)
 
 
 def corpus_name(folder: Path) -> str:

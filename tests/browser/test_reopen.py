@@ -56,10 +56,10 @@ def test_home_is_reopened_as_home(page: Page, server: Server):
     page.goto(server.link("attention", model=REVERSE))
     reopen(page, as_file("home", {"model": PRONOUNS, "text": CLASSIC, "layer": "0"}))
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value(CLASSIC)
-    expect(page.get_by_text("Lines are cross-attention: layer 0")).to_be_visible()
+    expect(page.get_by_text("Lines are cross-attention, layer 0")).to_be_visible()
     expect(page).not_to_have_url(re.compile("attention"))
     page.goto(server.link("", model=PRONOUNS, text="The cat slept.", layer=0))
-    expect(page.get_by_text("Lines are cross-attention: layer 0")).to_be_visible()
+    expect(page.get_by_text("Lines are cross-attention, layer 0")).to_be_visible()
 
 
 @pytest.mark.parametrize("where", ["attention", "heads", "masks", "walkthrough", "positions", ""])

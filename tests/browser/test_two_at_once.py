@@ -31,6 +31,12 @@ def test_two_models_are_drawn_with_their_difference_and_reopened_by_link(page: P
     for key in ("two-left", "two-right", "two-difference", "two-matching"):
         expect(drawn(page, key)).to_be_attached()
     expect(page.get_by_text("Encoder self-attention · right minus left")).to_be_visible()
+    left, right, difference, matching = (
+        page.locator(f".st-key-two-{name}-scroll").bounding_box() or {}
+        for name in ("left", "right", "difference", "matching")
+    )
+    assert left["y"] == right["y"] < difference["y"] and left["x"] + left["width"] < right["x"]
+    assert difference["x"] == left["x"] and matching["x"] == right["x"], "two columns of two"
     page.get_by_text("The same place", exact=True).click()
     expect(page.get_by_text(f"{OTHER_SEED} · layer 1 · head 0")).to_be_visible()
     expect(page).to_have_url(re.compile("pairing=same"))

@@ -15,6 +15,7 @@ from transformer.checkpoints.settings import SHIPPED_FOLDER, read_settings
 from transformer.checkpoints.store import history, load_checkpoint
 from transformer.cli import train_commands
 from transformer.data.corpora import load_corpus
+from transformer.lab import load
 from transformer.training.events import StepDone
 from transformer.training.loop import train_steps
 from transformer.training.state import new_state
@@ -72,6 +73,15 @@ def test_make_checkpoints_asks_for_the_settings_of_the_shipped(monkeypatch):
         settings = read_settings(SHIPPED_FOLDER / name)
         assert replace(model, vocab_size=settings.model.vocab_size) == settings.model, name
         assert (train, corpus) == (settings.train, settings.corpus), name
+
+
+@pytest.mark.parametrize("name", ["emoji-en-fr", "emoji-en-ko"])
+def test_the_names_that_a_model_of_emoji_opens_on_are_held_out_and_the_first_is_right(name):
+    corpus = load_corpus(name)
+    targets = {pair.source: pair.target for pair in (*corpus.validation, *corpus.held_out["seen words"])}
+    assert set(corpus.examples) <= set(targets)
+    (written,) = load(name).translate(corpus.examples[:1])
+    assert written == targets[corpus.examples[0]]
 
 
 @pytest.mark.slow_variants

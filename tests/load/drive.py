@@ -156,7 +156,7 @@ async def train(course: Course, runs: int) -> int:
 
 
 def _at_work(runs: Path) -> int:
-    return len([path for path in runs.glob("*/metrics.jsonl") if path.stat().st_size])
+    return len([path for path in runs.glob("pronouns-*/metrics.jsonl") if path.stat().st_size])
 
 
 async def beside_watchers(course: Course, watchers: int, seconds: float) -> Stage:

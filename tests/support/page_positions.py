@@ -7,9 +7,9 @@ from page_models import CLASSIC, PRONOUNS, open_page
 from pages.shared.components.frontend import unpacked_arrays
 
 
-def positions(**parameters):
+def positions(popovers=(), **parameters):
     """The page with these choices."""
-    return open_page("positions", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+    return open_page("positions", popovers=popovers, **{"model": PRONOUNS, "text": CLASSIC, **parameters})
 
 
 def figure(at, index=0):

@@ -27,6 +27,15 @@ from transformer.views.masks import SentenceMasks
 from transformer.views.subjects import Compared, Model, Runs
 from transformer.views.view import Document, View, file_name, program, source
 
+EXPLAINED_BY_PAGES = set(
+    "AllHeads AttentionEntropy AttentionRollout BeamTree Bertviz Bottleneck EntryShares ExposureBias HeadMatrix "
+    "HeadPair HeadSimilarity LeaveOneOut LogitContributions LogitLensDepths MeanReach MinimalSetOutputs "
+    "OutputImportance OutputRanking PatternMap PositionTables RunCurves SamplingDistribution ScoreParts SentenceMasks "
+    "SentenceReach ShiftMaps StepCandidates StudyLengths TeacherForcedReference TokenLines ValidationImportanceMap "
+    "ValidationRanking".split()
+)
+"""Views whose explanation depends on the model or on the page, which gives it."""
+
 
 def _cases() -> Iterator[Any]:
     """Every example; those that are not the first of their view are slow."""
@@ -54,6 +63,13 @@ def view_classes() -> dict[str, type]:
 def test_every_view_has_an_example():
     examples = {type(example.view).__name__: type(example.view) for example in EXAMPLES}
     assert examples == view_classes() and all(isinstance(example.view, View) for example in EXAMPLES)
+
+
+def test_every_view_tells_a_student_what_it_shows_or_its_page_does():
+    said = {type(example.view): getattr(example.view, "explained", "") for example in EXAMPLES}
+    assert {view.__name__ for view, text in said.items() if not text} == EXPLAINED_BY_PAGES
+    for text in filter(None, said.values()):
+        assert 150 < len(text) < 450 and text.endswith("."), text
 
 
 @each

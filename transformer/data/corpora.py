@@ -226,7 +226,7 @@ def _emoji_corpus(name: str) -> Corpus:
         },
         tokenizer="bpe",
         vocab_size=1_000,
-        examples=_examples(splits.seen_words),
+        examples=emoji_names.EXAMPLES,
         source_name="English",
         target_name=emoji_names.LANGUAGES[language],
         task=False,

@@ -32,6 +32,8 @@ CREDIT = (
     "names of emoji from the `emoji` package (New BSD License, Taehoon Kim and Kevin Wurster), which has them from the "
     "Unicode Common Locale Data Repository, CLDR (Unicode License v3, Unicode, Inc.)."
 )
+EXAMPLES = ("woman golfing", "man running", "woman elf", "man kneeling facing right", "person tipping hand")
+"""Held-out names of words that training shows. Both shipped models name the first three right."""
 
 _TONE = re.compile(r" (?:medium-dark|medium-light|dark|light|medium) skin tone\b")
 _NAMED, _QUALIFIED = 1, 2

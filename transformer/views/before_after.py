@@ -42,6 +42,11 @@ class TokenProbabilities:
     """Each token's probability before and after, and how far its step's whole distribution moved."""
 
     name = "probabilities"
+    explained = (
+        "Above, the probability of each token of the original output before and after your switches, both given the "
+        "same original tokens before it. Below, how far the whole distribution of that step moved: the KL divergence, "
+        "0 where nothing changed. A step can move a lot even if the token written stays the same."
+    )
 
     def data(self, lab: Lab, comparison: Comparison) -> ProbabilityData:
         """The measurements on the original output, teacher-forced."""
@@ -75,6 +80,11 @@ class BothOutputs:
     """The outputs without and with the switches, token beside token."""
 
     name = "before-and-after"
+    explained = (
+        "The output as the model wrote it, and as it writes with your switches, each decoded from its own beginning. "
+        "Tokens that belong together stand beside each other, by the fewest edits; what differs is framed. The numbers "
+        "are the probabilities with which each token was written."
+    )
 
     def data(self, lab: Lab, comparison: Comparison) -> OutputsData:
         """The free-running outputs, aligned."""
@@ -119,6 +129,11 @@ class AttentionDifference:
     layer: int
     head: int
     name = "difference-{kind}-layer{layer}-head{head}"
+    explained = (
+        "How the weights of one head changed: after your switches minus before. Both passes read the same original "
+        "output, so rows and columns are the same words. A coloured cell gained or lost weight; a head before the "
+        "switch in the network cannot change at all."
+    )
 
     def data(self, lab: Lab, comparison: Comparison) -> DifferenceData:
         """All attention before and after; of it this head, and the head that moved most."""

@@ -64,6 +64,10 @@ class OutputPair:
 
     labels: tuple[str, str] = field(default=NAMES, metadata=OF_FIGURE)
     name = "outputs"
+    explained = (
+        "Two outputs down the page, aligned by the fewest edits, so that tokens that belong together stand in one row. "
+        "What differs is framed. The number beside a token is the probability with which its own model wrote it."
+    )
 
     def data(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> OutputsData:
         """Tokens, probabilities and the alignment."""
@@ -223,6 +227,12 @@ class HeadMatching:
     chosen: Place | None = field(default=None, metadata=OF_FIGURE)
     """The head of the left model whose pair is framed boldly."""
     name = "matching-{kind}"
+    explained = (
+        "Each cell is the distance between one head of the left model (row) and one of the right model (column), "
+        "measured on the same tokens: 0 if both look at exactly the same ones, 1 if they never look at the same. "
+        "Which head does what depends on the random seed, so the framed cells pair each head with one of the other "
+        "model, such that all distances together are as small as possible."
+    )
 
     def data(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> Matching:
         """All distances, and the best pairing."""

@@ -68,6 +68,11 @@ class ExperimentCurves:
     log_x: bool = field(default=False, metadata=OF_FIGURE)
     log_y: bool = field(default=False, metadata=OF_FIGURE)
     name = "{metric}-over-{x}"
+    explained = (
+        "Each point is a mean over several trainings that differ in their seed alone; its whiskers are the 95 % "
+        "interval of that mean. Where the whiskers of two lines overlap, the difference may still be clear, because "
+        "runs are compared seed by seed: the findings below say so."
+    )
 
     def data(self, results: Results) -> CurvesData:
         """The mean of the seeds in each cell; ValueError where nothing is measured there."""
@@ -160,6 +165,12 @@ class ExperimentFindings:
     """Each number on which an experiment's verdict hangs, with its interval, against what the claim allows."""
 
     name = "findings"
+    explained = (
+        "Each row is one number that decides the verdict: the dot is what was measured, the whiskers its 95 % "
+        "interval. The shaded range is what the paper's claim allows. A claim *holds here* if the whole interval lies "
+        "in that range, does *not hold here* if the whole interval lies outside, and otherwise nothing can be told at "
+        "this size."
+    )
 
     def data(self, results: Results) -> FindingsData:
         """The findings of the experiment's own rule; ValueError where there are too few results."""

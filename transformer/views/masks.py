@@ -61,6 +61,11 @@ class BatchTokens:
     """The sentences of a batch, one below the other, and the padding that makes them equally long."""
 
     name = "batch"
+    explained = (
+        "Several sentences go through the model at once, as the rows of one rectangle. Shorter ones are filled up with "
+        "*<pad>* (struck through), which means nothing and must not be looked at: that is what the padding mask is "
+        "for."
+    )
 
     def data(self, lab: Lab, leak: Leak) -> BatchData:
         """The token ids and which of them are no padding."""
@@ -189,6 +194,11 @@ class MaskLeak:
     """The leak through the masks that are off."""
 
     name = "leak"
+    explained = (
+        "What gets through where a mask is off. Attention on padding is lost on tokens that mean nothing; attention on "
+        "later tokens lets the decoder see what it is about to write. With all masks on, each of these shares is "
+        "exactly 0."
+    )
     note = "the loss is the first number of each row"
 
     def data(self, lab: Lab, leak: Leak) -> LeakData:
@@ -245,6 +255,11 @@ class TeacherForcing:
     """A test of whether a teacher-forced pass over a sentence's own output sees what it has to predict."""
 
     name = "teacher-forcing"
+    explained = (
+        "In training the whole right answer is fed to the decoder at once. Could it cheat? The first bar compares that "
+        "one pass with decoding step by step. For the others the last token is replaced by another one: how far does "
+        "any earlier prediction move? With the causal mask by exactly 0, because no position sees what comes after it."
+    )
 
     def data(self, lab: Lab, seen: Inspection) -> Forcing:
         """One pass against decoding, and how far another last token reaches back."""
@@ -275,6 +290,11 @@ class EmptyAttentionRow:
     """A query that may attend to nothing, in three readings of softmax."""
 
     name = "empty-row"
+    explained = (
+        "If a mask hides every key of a query, softmax has nothing to share out: plain softmax gives *not a number*. A "
+        "large negative number in place of −∞ spreads the weight evenly over tokens that should be hidden. Here such a "
+        "row is set to 0, so that nothing is gathered and training stays sound."
+    )
 
     def data(self, lab: Lab, seen: Inspection) -> EmptyRowData:
         """The first row of the first encoder layer where every token is taken for padding."""

@@ -129,6 +129,12 @@ class DimensionsData:
 class PositionDimensions(TablePair):
     """One pair of dimensions as curves, sine and cosine."""
 
+    explained = (
+        "One wave of the table: two of its columns, drawn over the positions. In the sinusoidal table they are a sine "
+        "and a cosine of the same wavelength, so together they tell where in the wave a position is, like the hand of "
+        "a clock. A learned table has no such rule: its rows are what training made of random numbers."
+    )
+
     frequency: int
     """The number of the pair, from 0 (the shortest wave); the last pair where it is too high."""
 
@@ -203,6 +209,11 @@ class PositionSimilarity(TablePair):
 
     measure: Similarity
     name = "positions-{measure}"
+    explained = (
+        "How alike the rows of two positions are: each cell compares the position of its row with that of its column. "
+        "The sinusoidal table depends on their distance alone, so every diagonal has one colour, and neighbours are "
+        "most alike. A learned table shows what training made of it."
+    )
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> MatricesData:
         """The similarity of each pair of rows."""
@@ -236,6 +247,11 @@ class SimilarityByOffset(TablePair):
 
     measure: Similarity
     name = "positions-{measure}-by-offset"
+    explained = (
+        "The same similarities, by distance: how alike are two positions that are so many apart? The line is the mean "
+        "over all such pairs; the band reaches from the least to the most alike. The sinusoidal table has no band, "
+        "because the distance alone decides."
+    )
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> OffsetData:
         """The mean, the lowest and the highest similarity at each offset."""

@@ -79,6 +79,11 @@ class ShiftErrors(TablePair):
 
     k: int
     name = "positions-shift-{k}-errors"
+    explained = (
+        "How well a single matrix takes the row of a position to that of the position *k* further on. For sinusoids "
+        "the rotation is exact up to rounding. For a learned table the best matrix is fitted to half of the positions; "
+        "the other half shows whether it holds for positions that it was not fitted to."
+    )
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> ShiftErrorsData:
         """Each map's errors; ValueError where too few pairs of positions are k apart."""

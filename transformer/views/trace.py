@@ -61,6 +61,11 @@ class MapData:
 class TraceMap:
     """The architecture with one sublayer unfolded, and the shape of what comes out of each step."""
 
+    explained = (
+        "The model as a map, as in figure 1 of the paper, with one part unfolded into its steps. Beside each step "
+        "stands the shape of what comes out of it in this very pass: heads, tokens, dimensions."
+    )
+
     step: str
     """The step as it prints: encoder.self.weights."""
     layer: int = 0
@@ -132,6 +137,11 @@ class StepData:
 @dataclass(frozen=True, kw_only=True)
 class StepNumbers:
     """The numbers of one step of a forward pass, followed for one token."""
+
+    explained = (
+        "The numbers of one step for one token, as they were in the pass that wrote this output: what goes in and what "
+        "comes out. Each cell is one number, coloured by its size and sign; point at it for the exact value."
+    )
 
     step: str
     """The step as it prints: encoder.self.weights."""

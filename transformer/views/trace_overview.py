@@ -45,6 +45,12 @@ class OverviewData:
 class TraceOverview:
     """A few tokens from input to output: a strip for each vector, a line for each weight, the mean of all heads."""
 
+    explained = (
+        "Three tokens on their way through the model, from the bottom up. Each strip is a token's vector after one "
+        "part of a layer. A line shows attention: one token's vector takes something from another's, the more the "
+        "thicker. At the top stands the token that was written."
+    )
+
     tokens: tuple[int, ...] = field(default=(0, 1, 2), metadata=OF_FIGURE)
     """The source tokens that are shown."""
     steps: tuple[int, ...] = field(default=(0, 1, 2), metadata=OF_FIGURE)

@@ -62,7 +62,8 @@ class View(Protocol[D]):
     """A figure's options, as a frozen keyword-only dataclass of plain values whose `repr` is valid Python.
 
     `data` and `checks` take what their subject gives (`lab, seen` for a decoded sentence). A view may also have
-    a `note`: a sentence that stands beside its exported files.
+    a `note`, a sentence that stands beside its exported files, and `explained`, which tells a student what it shows and
+    how to read it.
     """
 
     @property

@@ -1,6 +1,7 @@
 """Lesson 6: masks, and why a model must not see the word it has to guess."""
 
 from pages.learn.lesson import Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
+from pages.shared import wording
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import backwards, held_out, letters, marked, percent
 from transformer.analysis.attention.mask_leakage import Leak
@@ -88,7 +89,7 @@ def _padding_truth(bench: Bench) -> Truth:
     found = _measured(bench, "padding")
     longest = max(range(len(TEXTS)), key=lambda i: len(TEXTS[i]))
     option = 2 if len(found.changed) == len(TEXTS) else 0 if found.changed == (longest,) else 1
-    outputs = " and ".join(f"`{' '.join(found.written[1][i].split())}`" for i in found.changed)
+    outputs = wording.listed([f"`{' '.join(found.written[1][i].split())}`" for i in found.changed])
     return Truth(
         option,
         f"{len(found.changed)} of {len(TEXTS)} outputs change, to {outputs}; the longest string, which has no padding, "

@@ -6,9 +6,10 @@ import streamlit as st
 
 from pages.shared import wording
 from pages.shared.context import PageContext, say
+from pages.shared.fields import popover
 from pages.shared.interventions.fields import fields_form
 from pages.shared.interventions.forms import copy_form, masks_form, name_form, parts_form, row_form
-from pages.shared.url.session import choose, problems, session, stay
+from pages.shared.url.session import choose, problems, session
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import INTERVENTIONS
 
@@ -49,10 +50,8 @@ def switch_chips(context: PageContext) -> None:
 
 
 def switch_popover(context: PageContext) -> None:
-    """Renders a button that opens the panel. A closed panel computes nothing."""
-    with st.popover("Switches", key="switches", on_change=stay) as box:
-        if box.open:
-            switch_panel(context)
+    """Renders a button that opens the panel."""
+    popover("Switches", lambda: switch_panel(context), key="switches")
 
 
 def switch_panel(context: PageContext) -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from pages.shared.fields import popover
 from pages.shared.guard import guard
 from pages.shared.registry import PAGES
 from pages.shared.saved.made import forget_made
@@ -13,7 +14,7 @@ from pages.shared.saved.reporting import render_reporting
 from pages.shared.saved.saving import render_saving
 from pages.shared.saved.shown import begin_page, figures_shown
 from pages.shared.saved.verdict import fill_verdict, place_verdict
-from pages.shared.url.session import is_lesson, stay
+from pages.shared.url.session import is_lesson
 
 SAVE, REPORT, OPEN = "Save this analysis", "Report", "Open a saved one"
 _WIDTH = 520
@@ -42,10 +43,11 @@ def saved_and_reported(title: str) -> Iterator[None]:
 
 
 def _popover(label: str, icon: str, render: Callable[[], object]) -> None:
-    with st.popover(label, icon=icon, type="tertiary", key=_key(label), on_change=stay) as box:
-        if box.open:
-            with st.container(width=_WIDTH, key=f"{_key(label)}-panel"), guard(f"“{label}”"):
-                render()
+    def guarded() -> None:
+        with st.container(width=_WIDTH, key=f"{_key(label)}-panel"), guard(f"“{label}”"):
+            render()
+
+    popover(label, guarded, key=_key(label), icon=icon, quiet=True)
 
 
 def _key(label: str) -> str:

@@ -142,6 +142,20 @@ def note_url(*names: str) -> None:
     memory.last = kept | in_url(names or st.query_params)
 
 
+def end_run() -> None:
+    """Remembers the URL as a run of the whole page leaves it. What a control asked for was for that run: the next one
+    may be a link's."""
+    note_url()
+    session().touched = False
+
+
+def end_fragment() -> None:
+    """Does the latter for a part of a page, where it ran alone."""
+    context = get_script_run_ctx()
+    if context is not None and context.fragment_ids_this_run:
+        session().touched = False
+
+
 def is_late() -> bool:
     """Tells, in a callback, whether the browser sent its request before it had the last URL: its fields lag too."""
     return session().last not in (None, in_url(st.query_params)) and not went_back()

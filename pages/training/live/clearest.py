@@ -30,7 +30,7 @@ class Clearest(NamedTuple):
     @property
     def title(self) -> str:
         """Returns what stands above its picture."""
-        return f"Clearest head of the last layer · layer {self.layer}, head {self.head}"
+        return f"Last layer's clearest head: head {self.head}"
 
 
 def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Clearest:

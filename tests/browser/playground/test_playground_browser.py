@@ -30,7 +30,7 @@ def test_output_and_head_move_without_a_run_of_the_page_and_can_be_proved(page: 
     expect(page.get_by_role("radio", name="backwards")).to_be_checked()
     expect(page).to_have_url(re.compile("guess=anti_diagonal"))
     page.get_by_role("button", name="Play", exact=True).click()
-    expect(page.get_by_text("Clearest head of the last layer")).to_be_visible()
+    expect(page.get_by_text("Last layer's clearest head")).to_be_visible()
     page.locator(".st-key-playground-head").get_by_text("About this figure").click()
     page.get_by_text("Prove it", exact=True).click()
     expect(page.get_by_text(re.compile(r"\d checks, run just now: all hold"))).to_be_visible()
@@ -42,6 +42,13 @@ def test_output_and_head_move_without_a_run_of_the_page_and_can_be_proved(page: 
     assert page.evaluate("() => window.steps.size") >= 20
     expect(page.get_by_text("as you guessed")).to_be_visible()
     expect(page.get_by_text("what it became")).to_be_visible()
+    menu = page.locator(".st-key-playground-head").get_by_text("About this figure")
+    menu.click()
+    expect(page.get_by_text("What am I looking at?")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Look inside").click()  # a menu opened just before takes the link's view not back
+    expect(page).to_have_url(re.compile(r"/attention\?.*model=reverse-\d"))
+    expect(page.get_by_role("textbox", name="Sentence")).to_have_value("a b c d e f")
 
 
 def test_a_step_of_the_tour_starts_and_a_part_given_back_is_as_it_was(page: Page, server: Server):
@@ -70,7 +77,7 @@ def test_play_pause_step_and_turn_a_knob_without_a_jump(page: Page, server: Serv
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.locator(".st-key-playground-curves path").first).to_be_attached()
     expect(page.get_by_text(re.compile("Output at step [1-9]"))).to_be_visible()
-    expect(page.get_by_text("Clearest head of the last layer")).to_be_visible()
+    expect(page.get_by_text("Last layer's clearest head")).to_be_visible()
     if width == 1280:  # one screen holds all that moves
         for part in ("curves", "chips", "matrix"):
             bottom = f"document.querySelector('.st-key-playground-{part}').getBoundingClientRect().bottom"

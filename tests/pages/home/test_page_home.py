@@ -125,6 +125,16 @@ def test_the_first_links_lead_to_the_pages_that_need_no_knowledge():
 
 
 @pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_three_links_stand_open_and_the_others_are_folded():
+    at = open_page(model="pronouns-en-fr", text=CLASSIC)
+    (folded,) = at.expander
+    inside = [link.proto.page for link in folded.get("page_link")]
+    assert inside == ["attention", "attention", "heads", "before-attention", "train"]
+    every = [link.proto.page for link in at.get("page_link")]
+    assert every == ["playground", "lessons", "attention", *inside, "attention"], "the last is the next question's"
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
 def test_the_first_link_with_a_switch_takes_a_head_that_is_seen_to_matter():
     at = open_page(model="pronouns-en-fr", text=CLASSIC)
     links = [(link.proto.label, link.proto.query_string) for link in at.get("page_link")]
@@ -177,7 +187,7 @@ def test_another_model_brings_a_sentence_that_it_can_read_and_the_old_one_comes_
 
 
 def test_one_head_or_the_average_can_be_chosen():
-    at = home()
+    at = home(popovers=["home-drawer"])
     assert "the average of its heads" in texts(at)
     at = checked(at.selectbox(key="choose-head").set_value(2).run())
     assert "head 2" in texts(at) and at.query_params["head"] == "2"

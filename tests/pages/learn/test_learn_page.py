@@ -49,6 +49,18 @@ def test_a_link_opens_a_step_with_what_was_answered_before():
     assert "You said **33 %**, and that is right." in texts(at)
 
 
+def test_a_lesson_that_is_done_leads_to_the_next_one():
+    steps = {lesson.slug: len(lesson.steps) for lesson in LESSONS}
+    done = written(PLANE, *[0] * steps[PLANE])
+    at = open_page("learn", lesson=PLANE, step=str(steps[PLANE]), answers=done)
+    following = LESSONS[[*steps].index(PLANE) + 1]
+    button = at.button(key="lesson-following")
+    assert button.label == f"Next lesson: {following.title}"
+    at = checked(button.click().run())
+    assert (at.query_params["lesson"], at.query_params.get("step", "1")) == (following.slug, "1")
+    assert following.steps[0].question in texts(at)
+
+
 def test_a_teachers_link_locks_the_controls_as_chosen():
     open_ = open_page("learn", lesson=PLANE, step="2", answers=written(PLANE, None, 0), set="scaled=no")
     assert open_.segmented_control(key="lesson-control-scaled").value == "no"

@@ -224,8 +224,9 @@ def test_five_experiments_follow_a_success_each_once_and_then_another_task(tmp_p
         ("reverse", "c b a </s>", "Your own input comes out right."),
         ("copy", "c b a </s>", "with the right letters in the wrong order"),
         ("sort", "a b c </s>", "Your own input comes out right."),
-        ("reverse", "c c c c c c", "It writes 1 of your 3 letters, 1 of them in the right place."),
-        ("reverse", "</s>", "It writes 0 of your 3 letters, 0 of them in the right place."),
+        ("reverse", "c c c c c c", "It writes 1 of your 3 letters, in the right place."),
+        ("reverse", "c a a </s>", "It writes 2 of your 3 letters, 2 of them in the right place."),
+        ("reverse", "</s>", "It writes 0 of your 3 letters."),
     ],
 )
 def test_what_a_failure_made_of_ones_own_letters_is_told(task, written, said, tmp_path, monkeypatch):
@@ -235,6 +236,19 @@ def test_what_a_failure_made_of_ones_own_letters_is_told(task, written, said, tm
     write_rows(run, [row])
     output = output_with(np.ones((1, 1, len(written.split()), 4)) / 4, written.split())
     assert said in ending.ending(run, Knobs(task=task, without=("positions",)), output)[0]
+
+
+def test_a_loss_that_is_low_only_while_it_sees_its_answers_is_told_as_that(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    run, knobs = run_folder.get_run(tiny_runs.create()), Knobs(without=("causal_mask",))
+    row = {"split": "validation", "step": 1, "loss": 0.1, "perplexity": 1.0, "exact_match": 0.0, "elapsed_s": 1.0}
+    write_rows(run, [row])
+    told = ending.ending(run, knobs)[0]
+    assert (
+        "**Its loss fell to 0.1, yet it did not learn it.** Writing by itself" in told and "learned to read it" in told
+    )
+    write_rows(run, [row | {"loss": 1.0}])
+    assert ending.ending(run, knobs)[0].startswith("**It did not learn it.** After")
 
 
 def output_with(weights, tokens, source=("a", "b", "c", "</s>")):
@@ -372,7 +386,7 @@ def test_a_run_at_work_is_streamed_as_the_page_would_draw_it(started, build):
         case "output":
             assert [token["text"] for token in data["tokens"]] == list(output.tokens[: len(data["tokens"])])
         case "head":
-            assert data["title"].startswith("Clearest head of the last layer · layer ")
+            assert data["title"].startswith("Last layer's clearest head: head ")
         case "curves":
             assert data["panels"][0]["series"][0]["x"][-1] == 20
 

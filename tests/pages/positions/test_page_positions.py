@@ -55,7 +55,7 @@ def test_a_pair_of_dimensions_is_named_with_its_wavelength():
 
 
 def test_layout_stack_moment_and_table_can_be_chosen():
-    at = positions(table="reverse-learned")
+    at = positions(table="reverse-learned", popovers=["positions-drawer"])
     before = tables(at)
     at = checked(at.button_group(key="positions-layout").set_value("concatenated").run())
     assert np.array_equal(tables(at)[0][:, :32], before[0][:, ::2]) and np.array_equal(tables(at)[1], before[1])

@@ -21,6 +21,46 @@ def test_other_models_do_not_say_so():
     assert "names emoji" not in texts(open_page(model=PRONOUNS))
 
 
+def change_below_a_fragment() -> None:
+    import streamlit as st
+
+    from pages.shared.guard import guarded_fragment
+    from pages.shared.url.session import choose, end_run, follow_url, session
+
+    guarded_fragment("The bars", lambda: None)()  # as that of the sidebar, before the page
+    follow_url()
+    st.text(session().view.click)
+    st.button("Change", on_click=choose, kwargs={"click": "forbid"})
+    end_run()
+
+
+def test_a_part_that_is_drawn_first_takes_no_change_back():
+    at = AppTest.from_function(change_below_a_fragment)
+    at.query_params = {"click": "open", "model": "reverse"}
+    at.run().button[0].click().run()
+    assert at.text[0].value == "forbid"
+
+
+def menu_or_sentence() -> None:
+    import streamlit as st
+
+    from pages.shared.url.session import end_run, follow_url, session, stay
+
+    if "text" in st.query_params:
+        follow_url()
+        st.text(session().view.text)
+    else:
+        st.button("Menu", on_click=stay)
+    end_run()
+
+
+def test_a_menu_opened_on_a_page_without_a_sentence_leaves_the_next_link_its_own():
+    at = AppTest.from_function(menu_or_sentence)
+    at.run().button[0].click().run()
+    at.query_params = {"text": "a b c"}
+    assert at.run().text[0].value == "a b c"
+
+
 def change_and_open() -> None:
     import streamlit as st
 

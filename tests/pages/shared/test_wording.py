@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.shared.context import left_out_text
-from pages.shared.wording import NEGLIGIBLE, change, effect, genders, isolated, plain, pronoun, size, smoothed, unseen
+from pages.shared.wording import (
+    NEGLIGIBLE,
+    change,
+    effect,
+    genders,
+    isolated,
+    listed,
+    plain,
+    pronoun,
+    size,
+    smoothed,
+    unseen,
+)
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import parse_intervention
@@ -69,6 +81,13 @@ def test_what_is_shown_subtracts_to_the_difference_shown_and_that_is_the_exact_o
     place = Decimal(1).scaleb(int(d.as_tuple().exponent))
     assert p != q and 2 * abs(q - p - d) <= place
     assert abs(d - (Decimal(after) - Decimal(before))) <= place / 2 * (1 + Decimal("1e-6"))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"), [((), ""), (("a",), "a"), (("a", "b"), "a and b"), (("a", "b", "c", "d"), "a, b, c and d")]
+)
+def test_names_are_listed_as_a_sentence_has_them(names, said):
+    assert listed(names) == said
 
 
 @pytest.mark.parametrize(

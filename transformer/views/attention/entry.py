@@ -60,6 +60,12 @@ class EntryProducts(_OneEntry):
     """q and k of one entry and their product, dimension by dimension."""
 
     name = "{kind}-layer{layer}-head{head}-entry{query}-{key}-products"
+    explained = (
+        "One query vector *q*, one key vector *k*, and in the third row what each dimension contributes to their "
+        "score. Where the score is a dot product, these contributions add up to it: dimensions in which both numbers "
+        "are large and have the same sign pull the two tokens together. Softmax over the row then turns the scores "
+        "into weights."
+    )
 
     def figure(self, data: EntryData, *, dark: bool = False) -> go.Figure:
         """Three rows of numbers."""

@@ -58,6 +58,11 @@ class AttentionInPlane:
     """Divides scores by sqrt(d_k), as the paper does."""
 
     name = "plane"
+    explained = (
+        "Attention with vectors of two numbers, so that they can be drawn: on the left the query and the keys, on the "
+        "right the values. The nearer a key points to the query, the larger its score; softmax turns the scores into "
+        "weights, and the output is the mean of the values with these weights."
+    )
 
     def data(self, query: Point, keys: tuple[Point, ...], values: tuple[Point, ...]) -> PlaneData:
         """Computes scores, weights and output; ValueError where there are not as many keys as values."""

@@ -51,6 +51,11 @@ class AttentionDistance:
     chosen: str = field(default="", metadata=OF_FIGURE)
     """The address of the head that is ringed."""
     name = "attention-distance"
+    explained = (
+        "How far away each head looks: the distance between the token that looks and the token looked at, averaged "
+        "with the attention weights. A head at 1 looks at its neighbours; the dotted line is where a head would be "
+        "that looks at all tokens alike. Cross-attention has no such distance: it looks into another sentence."
+    )
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> DistanceData:
         """Takes the share of each head's weight at each distance, then mean and standard deviation."""

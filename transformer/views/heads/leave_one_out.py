@@ -75,6 +75,11 @@ class WeightAgainstEffect:
     head: str
     """Its address, as in "decoder.1.cross.2"."""
     name = "{head}-faithfulness"
+    explained = (
+        "Does attention tell what matters? Each dot is one source token at one step: across, the weight that this head "
+        "gave it; up, how much less probable the written token becomes when that source token is hidden. If attention "
+        "were an explanation, dots far to the right would stand high."
+    )
 
     def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect) -> WeightEffectData:
         """The weights, the effects, and how well one ranks the other."""
@@ -132,6 +137,11 @@ class FaithfulnessTable:
     """The rank correlations of every head's weights on source tokens with the cost of hiding them."""
 
     name = "faithfulness"
+    explained = (
+        "For each head: do its weights rank the source tokens as their effect does? The effect is how much less "
+        "probable a written token becomes when the source token is hidden. 1 is the same order, 0 no connection, −1 "
+        "the reverse order (Spearman's rank correlation)."
+    )
 
     def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect) -> FaithfulnessData:
         """The correlations of each head."""

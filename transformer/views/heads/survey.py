@@ -137,6 +137,11 @@ class PatternTable:
     measure: Measure = "weight"
     heads: Literal["all", "encoder_self", "decoder_self", "cross"] = "all"
     name = "heads-table"
+    explained = (
+        "A row for each head: how much of its attention falls on each kind of place, on average over many sentences. "
+        "The small bar repeats the number; its tick is what a head gets that looks at all tokens alike. A head has a "
+        "habit where the bar is far beyond the tick."
+    )
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> PatternTableData:
         """The columns of these heads."""
@@ -214,6 +219,11 @@ class HeadProfile:
     head: str
     """Its address, as in "decoder.1.cross.2"."""
     name = "{head}"
+    explained = (
+        "Where one head looks, on average over many sentences: each bar is the mean weight on one kind of place. A "
+        "place can be of several kinds (the first token may be punctuation too), so the bars need not add up to 1. The "
+        "ticks are a head that looks at all tokens alike: only what lies beyond them is a habit of this head."
+    )
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> ProfileData:
         """The mean weights and all other numbers of the head."""

@@ -153,6 +153,11 @@ class GradientMap:
     """Its place among the models."""
     weights: Weights = "trained"
     name = "gradient-map-{weights}"
+    explained = (
+        "A row for each token of the output, a column for each token of the sentence. A cell says how strongly the "
+        "row's token depends on the column's: the length of the gradient of its logit at that token's embedding. In a "
+        "recurrent model the dependence has to pass through every step in between; attention has a direct way."
+    )
 
     def data(self, labs: tuple[Lab, ...], seen: tuple[Inspection, ...]) -> MapData:
         """Takes the gradients while the model reads its own output."""

@@ -186,6 +186,12 @@ class HypothesisData:
 class HypothesisAttention:
     """The cross-attention of one hypothesis, as the search's own passes recorded it."""
 
+    explained = (
+        "One hypothesis of the beam search, and where the decoder looked in the sentence as it wrote each of its "
+        "tokens: rows are its tokens, columns the tokens of the sentence. The weights are those of the passes of the "
+        "search itself."
+    )
+
     candidate: int
     """The index of its last candidate."""
     layer: int

@@ -108,6 +108,11 @@ class BranchLines(_Outputs):
     """The outputs one below the other; tokens that differ from the model's own output are coloured."""
 
     name = "branches"
+    explained = (
+        "The model's own output and, where you forced another token, what it wrote after that. What differs from its "
+        "own output is coloured. The number under a token is its probability when it was written: a forced token can "
+        "have a very small one."
+    )
 
     def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
         """A row for each output."""
@@ -127,6 +132,11 @@ class BranchTree(_Outputs):
     walked: int = 0
     """The branch that is drawn in the accent colour."""
     name = "branch-tree"
+    explained = (
+        "All outputs as one tree that grows to the right. As long as two outputs agree they share one way; it forks at "
+        "the step where another token was forced. Whether the ways come together again in what they say shows how much "
+        "one token decides."
+    )
 
     def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
         """A column a step, a row an output."""
@@ -157,6 +167,11 @@ class BranchPair(_Outputs):
     first: int
     second: int
     name = "branches-{first}-{second}"
+    explained = (
+        "Two outputs step by step: the probability of each token when it was written. Where a bar drops, the model was "
+        "unsure after the words before it. After a forced token it often becomes sure again, because what follows fits "
+        "the words already written."
+    )
 
     def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
         """Bars side by side."""

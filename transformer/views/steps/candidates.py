@@ -145,6 +145,11 @@ class AttentionRowData:
 class StepAttention:
     """The attention of one step, of one head or averaged over a layer."""
 
+    explained = (
+        "Where this step looked: a bar for each token it could look at, and its weight. They sum to 1. Cross-attention "
+        "looks at the tokens of the sentence, decoder self-attention at what has been written so far."
+    )
+
     kind: KindName
     layer: int
     head: int | None = None

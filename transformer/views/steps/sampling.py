@@ -111,6 +111,11 @@ class SampleTree(Sampling):
     most: int = 12
     """The number of different outputs in the figure."""
     name = "samples-seed{seed}"
+    explained = (
+        "Many outputs drawn at random from the model's probabilities, as one tree that grows to the right. The number "
+        "at a token says how many of the samples wrote it there. Greedy decoding always takes the most probable token "
+        "and has one way only, in the accent colour."
+    )
 
     def data(self, lab: Lab, seen: Inspection) -> SamplesData:
         """Draws the samples, also without switches where there are any."""

@@ -35,6 +35,10 @@ class StudyLearning:
 
     corpus: str
     name = "{corpus}-learning"
+    explained = (
+        "The share of right answers on strings that were not trained on, as each run learned. Colours are kinds of "
+        "positions, and runs of one colour differ in their seed alone: how far they are apart shows what is chance."
+    )
 
     def data(self, study: Study) -> LearningData:
         """The runs' evaluations; a run in progress has those it has made so far."""

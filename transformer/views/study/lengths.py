@@ -117,6 +117,11 @@ class ModelLengths(_Lengths):
     pairs: int
     """Strings of each length, where there are so many."""
     name = "lengths-{past}"
+    explained = (
+        "How many strings of each length the model gets right. Shaded are the lengths that training showed it. What "
+        "happens beyond them depends on its positions: it has never seen those numbers, or never learned those rows of "
+        "its table. Whiskers are 95 % intervals."
+    )
 
     def data(self, lab: Lab) -> LengthsData:
         """Counts and Wilson's intervals; ValueError for a model whose sentences have no given lengths."""

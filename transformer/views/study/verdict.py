@@ -51,6 +51,11 @@ class StudyVerdict:
     past: Extension
     """The extension of a learned table past its last trained row."""
     name = "{corpus}-verdict-{past}"
+    explained = (
+        "One row for each kind of positions: how fast it learned, how many strings it gets right within the lengths of "
+        "training, and how many beyond. Numbers with a range come from several seeds; what lies inside each other's "
+        "range may be chance."
+    )
 
     def data(self, study: Study) -> VerdictData:
         """The numbers of every kind with a result; ValueError where there is none yet."""

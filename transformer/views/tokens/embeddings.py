@@ -51,6 +51,11 @@ class EmbeddingMap:
     n: int = 6
     """The number of neighbours, by cosine in all dimensions."""
     name = "{side}-embedding-map"
+    explained = (
+        "Every entry of the vocabulary is a vector; here all of them are projected on the two directions in which they "
+        "differ most (the first two principal components). Tokens that the model uses alike tend to lie close "
+        "together. Much is lost in two dimensions, so neighbours are computed in all of them."
+    )
 
     def data(self, lab: Lab) -> MapData:
         """Projects the embedding matrix and finds the token's neighbours; ValueError for an unknown token."""
@@ -108,6 +113,11 @@ class NearestTokens:
     side: Side = "source"
     n: int = 12
     name = "{side}-nearest-tokens"
+    explained = (
+        "The entries whose vectors point most nearly the same way as the chosen one's, in all dimensions: 1 is the "
+        "same direction, 0 at right angles (cosine similarity). Nobody told the model which words are alike: it "
+        "learned so from how they are used."
+    )
 
     def data(self, lab: Lab) -> NearestData:
         """The largest cosines in all dimensions; ValueError for an unknown token."""

@@ -43,6 +43,11 @@ class BpeMerges:
     step: int = field(default=9_999, metadata=OF_FIGURE)
     """The number of merges that are made."""
     name = "bpe-merges"
+    explained = (
+        "How byte-pair encoding cuts a text: it begins with single characters and joins the pair that it learned to "
+        "join first, then the next, until no rule applies. Each bar is a piece, above the two that it was joined from. "
+        "Frequent words end as one piece, rare ones in several."
+    )
 
     def data(self, source: Lab | LearnedTokenizer, text: str) -> MergesData:
         """Merges pair after pair, the earliest learned first; ValueError for a tokenizer that is not bpe."""

@@ -42,6 +42,11 @@ class VocabularySizes:
     measured_on: int = 200
     """The most held-out pairs, of which both sides are cut."""
     name = "vocabulary-sizes"
+    explained = (
+        "What a larger vocabulary buys: fewer tokens in a sentence, so shorter sequences for the model, until there is "
+        "little more to join. Below, the share of words that can be written with the entries at all. Both are measured "
+        "on sentences that the tokenizers did not learn from."
+    )
 
     def data(self, corpus: CorpusConfig) -> SizesData:
         """Learns each tokenizer and cuts the held-out sentences."""

@@ -60,6 +60,11 @@ class SentenceLengths:
     limit: int | None = None
     """The length past which sentences are marked as skipped."""
     name = "sentence-lengths"
+    explained = (
+        "How long the sentences of this corpus are, in tokens, for both languages. Long ones cost most: attention "
+        "compares every token with every other one. Where a length is marked, those beyond it do not fit into the "
+        "model and are left out of training."
+    )
 
     def data(self, corpus: CorpusConfig) -> LengthsData:
         """The lengths in tokens, end mark included, of training pairs, and the size of each split."""
@@ -125,6 +130,10 @@ class LearningRate:
     """The last step."""
     points: int = 200
     name = "learning-rate"
+    explained = (
+        "How large a step the optimizer takes, over the whole training. A warm-up lets it rise, while gradients are "
+        "still wild; after that the paper's schedule lets it fall, so that the model can settle (section 5.3)."
+    )
 
     def data(self, model: AnyModelConfig, train: TrainConfig) -> ScheduleData:
         """The schedule at evenly spaced steps."""
@@ -171,6 +180,10 @@ class TrainingMemory:
     width: int
     """The number of tokens of a usual pair's longer side."""
     name = "memory"
+    explained = (
+        "What training has to keep in memory, part by part: the weights, a gradient for each weight, what the "
+        "optimizer remembers of each, and the activations of one batch, which grow with its number of tokens."
+    )
     note = "activations are an estimate"
 
     def data(self, model: AnyModelConfig, train: TrainConfig) -> MemoryData:

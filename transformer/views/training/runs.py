@@ -137,6 +137,11 @@ class RunCurves:
 class ComparedRuns:
     """One quantity of several runs."""
 
+    explained = (
+        "One quantity of several runs, so that their settings can be compared. Runs that differ in their seed alone "
+        "show how much is chance: a difference smaller than that says nothing."
+    )
+
     quantity: str = "validation loss"
     """The name of a quantity, as QUANTITIES has it."""
     against: Against = "step"
@@ -194,6 +199,12 @@ class SweepData:
 @dataclass(frozen=True, kw_only=True)
 class SweepChart:
     """The results of runs against the setting in which they differ."""
+
+    explained = (
+        "Each point is one run; across stands the one setting in which the runs differ, up what they reached. "
+        "Everything else is the same, so a slope is the effect of that setting, as far as it is larger than chance "
+        "between seeds."
+    )
 
     setting: str
     """The name of the setting with its section, as in "model.n_heads"."""

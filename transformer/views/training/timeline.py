@@ -133,6 +133,11 @@ class SnapshotAttention:
     layer: int = 0
     head: int = 0
     name = "{kind}-layer{layer}-head{head}"
+    explained = (
+        "One head at one step of the training, with the weights as they were then. Each row is a token, and says how "
+        "it shared its attention out over the columns. At the start of a training that is spread out; a pattern "
+        "appears while the loss falls."
+    )
 
     def data(self, snapshot: DecodedSnapshot) -> SnapshotData:
         """The head's weights, every head's entropy, and the output with its probabilities."""
