@@ -17,13 +17,14 @@ from pages.home.links import (
 from pages.home.translation import render_translation
 from pages.shared import loading, wording
 from pages.shared.components.tokens import token_lines
+from pages.shared.context import say
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import LINES_EXPLAINED, explain
 from pages.shared.fields import drawer
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
-from pages.shared.url.session import write_url
+from pages.shared.url.session import problems, write_url
 from transformer.lab import AttentionKind
 from transformer.model.seq2seq import attention_layers
 from transformer.views.attention.matrices import HeadMatrix, TokenLines
@@ -74,6 +75,7 @@ with st.container(horizontal=True, vertical_alignment="center", gap="small", key
         try_a_change(offered)
     drawer(partial(choose_layer_or_average, context), label="Layer, head", key="home-drawer")
     watch_one_learn()
+say(*problems("layer", "head"))
 explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)
 exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross}, explain=explained)
 if wording.pronoun(inspection, loading.reference(context.lab, context.view.text)):

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.context import PageContext, say
+from pages.shared.context import PageContext
 from pages.shared.fields import Width, box, segments
-from pages.shared.url.session import choose, problems
+from pages.shared.url.session import choose
 from transformer.lab import AttentionKind
 from transformer.model.seq2seq import attention_layers
 
@@ -27,7 +27,10 @@ def choose_kind(context: PageContext, take: Callable[[AttentionKind], None] = la
 
 
 def choose_layer_or_average(context: PageContext) -> None:
-    """Renders the choice of layer and head; the mean over the heads can be chosen too."""
+    """Renders the choice of layer and head; the mean over the heads can be chosen too.
+
+    What is wrong with those of a link is for the page to say, as these may be folded away.
+    """
     left, right = st.columns(2)
     with left:
         choose_layer(context)
@@ -42,7 +45,6 @@ def choose_layer_or_average(context: PageContext) -> None:
             key="choose-head",
             names=_head_name,
         )
-    say(*problems("layer", "head"))
 
 
 def choose_layer(context: PageContext, *, width: Width = "stretch") -> None:

@@ -13,6 +13,7 @@ from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import BEAM_EXPLAINED, BEAM_SCORE, explain
 from pages.shared.guard import guard
 from pages.shared.scrolling_figure import scrolling_figure
+from pages.shared.url.session import problems
 from pages.steps.choices import MAX_ALPHA, MAX_BEAM, PAGE, Choices, Forced, change, take_branch
 from pages.steps.loading import get_branch, get_search
 from transformer.analysis.steps.search_tree import SearchTree
@@ -110,6 +111,7 @@ def _render_hypothesis(context: PageContext, subject: Search, found: BeamData, i
         exhibit(subject, view, data=data, width=640)
     with right:
         choose_layer_or_average(context)
+        say(*problems("layer", "head"))
         st.button("Step through it", key="walk-hypothesis", on_click=lambda: _step_through(context, data.ids))
 
 

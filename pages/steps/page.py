@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.shared.context import PageContext
+from pages.shared.context import PageContext, say
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips, switch_popover
+from pages.shared.url.session import problems
 from pages.steps.beam import render_beam
 from pages.steps.branches import Walk, decode_branches, render_branches, render_other_tokens
 from pages.steps.choices import PAGE, Choices, render_look
@@ -53,5 +54,6 @@ match chosen.look:
                     choose_layer_or_average(context)
             render_scale(chosen)
             switch_popover(context)
+        say(*problems("layer", "head"))
 if chosen.look != "steps":
     switch_popover(context)

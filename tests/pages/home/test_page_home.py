@@ -195,6 +195,12 @@ def test_one_head_or_the_average_can_be_chosen():
     assert "layer 0" in texts(at) and at.query_params["layer"] == "0"
 
 
+@pytest.mark.parametrize("place", ["Layer", "Head"])
+def test_a_link_to_a_layer_or_head_that_is_not_there_is_answered_while_the_drawer_is_closed(place):
+    at = home(**{place.lower(): "99"})
+    assert not at.selectbox and f"{place} 99 does not exist" in texts(at)
+
+
 def test_the_vocabulary_can_be_searched():
     at = home()
     n_entries = load(PRONOUNS).tokenizer.vocab_size
