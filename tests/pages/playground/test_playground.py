@@ -225,7 +225,7 @@ def test_five_experiments_follow_a_success_each_once_and_then_another_task(tmp_p
         ("copy", "c b a </s>", "with the right letters in the wrong order"),
         ("sort", "a b c </s>", "Your own input comes out right."),
         ("reverse", "c c c c c c", "It writes 1 of your 3 letters, in the right place."),
-        ("reverse", "c a a </s>", "It writes 2 of your 3 letters, 2 of them in the right place."),
+        ("reverse", "a c a </s>", "It writes 2 of your 3 letters, 1 of them in the right place."),
         ("reverse", "</s>", "It writes 0 of your 3 letters."),
     ],
 )
