@@ -186,7 +186,7 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
         lines[-1].send(held.pop(0))
     slow.clear()
     state(page, "Paused")
-    assert f"run={second}" in page.url
+    expect(page).to_have_url(re.compile(f"run={second}$"))  # told a moment after what it shows
     press(page, "Stop", "Stopped")
     run_folder.stop(first)
 
