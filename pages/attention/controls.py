@@ -70,7 +70,7 @@ def _render_controls(context: PageContext) -> None:
 
 
 def render_head_switches(context: PageContext) -> None:
-    """Renders a toggle for the selected head, and one for all heads of its layer."""
+    """Renders a toggle for the selected head, and a button for all heads of its layer."""
     stack, sublayer = context.view.kind.where
     layer, head, n_heads = context.layer, context.head, context.lab.model.config.n_heads
     off = context.view.heads_off(stack, layer, sublayer)
@@ -81,17 +81,18 @@ def render_head_switches(context: PageContext) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         toggle(
-            f"Head {head} off",
-            head in off,
-            lambda on: set_heads(off | {head} if on else off - {head}),
+            f"Head {head}",
+            head not in off,
+            lambda on: set_heads(off - {head} if on else off | {head}),
             key="switch-head",
         )
         if n_heads > 1:
-            toggle(
-                f"All {n_heads} off",
-                off == everything,
-                lambda on: set_heads(everything if on else frozenset()),
+            now_off = everything - off
+            st.button(
+                f"Switch all {n_heads} {'off' if now_off else 'on'}",
                 key="switch-block",
+                type="tertiary",
+                on_click=lambda: set_heads(everything if now_off else frozenset()),
             )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pages.shared import wording
 from pages.shared.context import PageContext
 from transformer.analysis.attention.aggregation import Marks
 from transformer.analysis.attention.silenced_heads import heads_replaced, residuals, silenced
@@ -57,6 +58,22 @@ def off_text(picture: Matrix, data: MatrixData, context: PageContext) -> str:
     if all(off):
         return " · **off**"
     return " · **off or at their mean**" if any(off) else f" · **at {'its' if len(off) == 1 else 'their'} mean**"
+
+
+def example_text(picture: Matrix, data: MatrixData, context: PageContext) -> str:
+    """Returns one row of a head's weights in words, that of the pronoun if there is one; empty where no row looks at a
+    word."""
+    if not isinstance(picture, HeadMatrix) or picture.shows != "weights" or len(picture.heads) > 1 or data.off:
+        return ""
+    step = wording.pronoun_step(context.inspection)
+    asked = {"it"} if picture.kind == AttentionKind.ENCODER_SELF else {"il", "elle"}
+    rows = [row for row, label in enumerate(data.rows.labels) if step is not None and wording.bare(label) in asked]
+    for row in (*rows, *range(len(data.rows.labels))):
+        column = int(data.values[row].argmax())
+        if not data.rows.special[row] and not data.columns.special[column]:
+            looks, seen = (wording.token(side.typed[i]) for side, i in ((data.rows, row), (data.columns, column)))
+            return f" · for example, {looks} looks most at {seen} ({data.values[row, column]:.2f})"
+    return ""
 
 
 def cache_text(context: PageContext) -> str:

@@ -74,7 +74,7 @@ def render_picture(context: PageContext) -> None:
     matrix = picture.of if isinstance(picture, TokenLines) else picture
 
     def texts(data: MatrixData) -> tuple[str, str, list[str]]:
-        off = picture_texts.off_text(matrix, data, context)
+        off = picture_texts.off_text(matrix, data, context) or picture_texts.example_text(matrix, data, context)
         return picture_texts.title(matrix, context), off, picture_texts.matrix_text(matrix, data, context)
 
     def draw(data: MatrixData) -> None:
@@ -90,7 +90,7 @@ def _render(
     texts: Callable[[D], tuple[str, str, list[str]]],
     draw: Callable[[D], object] | None = None,
 ) -> None:
-    """Renders a picture below its caption; `texts`: what it shows, why nothing of it goes on, and its sentences."""
+    """Renders a picture below its caption; `texts`: what it shows, what to know at once, and its sentences."""
     subject, kind = context.decoding, context.view.kind
     try:
         data = get_data(subject, picture)

@@ -24,8 +24,8 @@ _STEP = "The link says {name} “{text}”, which {expected}; the weights at the
 class Choices(UrlState):
     """The visitor's choices; an empty one takes what the page suggests."""
 
-    two: Two = param("models", words(*get_args(Two)))
-    """Two models on one sentence, or two sentences through one model."""
+    two: Two | None = param(None, words(*get_args(Two)))
+    """Two sentences through one model, or one sentence through two."""
     other: str = param("", text(_MAX_TEXT))
     """The model on the right."""
     at: str = param("", Form(_step), nonsense=_STEP)
@@ -36,6 +36,11 @@ class Choices(UrlState):
     """The sentence on the right."""
     pairing: Pairing = param("", words(*get_args(Pairing)[1:]))
     """The head on the right: the match, or the one in the same place."""
+
+    @property
+    def compared(self) -> Two:
+        """Returns what is compared; at first two sentences, of which one word makes the difference."""
+        return self.two or ("models" if self.other or self.at or self.other_at else "sentences")
 
 
 PAGE = PageState(Choices, key="two-page")

@@ -1,4 +1,4 @@
-"""Two at once: one sentence through two models, or two sentences through one."""
+"""Two at once: two sentences through one model, or one sentence through two."""
 
 from pages.compare.choices import PAGE
 from pages.compare.sections import render_heads, render_outputs
@@ -6,7 +6,7 @@ from pages.compare.sides import choose_sides
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
 
-context = frame("Compare two models, or two sentences.", PAGE)
+context = frame("Compare two sentences, or two models.", PAGE)
 chosen = PAGE.now
 switch_chips(context)
 sides = choose_sides(context, chosen)

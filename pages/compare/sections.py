@@ -47,7 +47,7 @@ _DISTANCE = (
 @guard("The outputs")
 def render_outputs(first: Side, second: Side, chosen: Choices) -> None:
     """Shows both outputs, with what differs marked."""
-    labels = (first.name, second.name) if chosen.two == "models" else ("first", "second")
+    labels = (first.name, second.name) if chosen.compared == "models" else ("first", "second")
 
     def draw(data: OutputsData) -> None:
         with room_for(2 * len(data.aligned)):
@@ -95,7 +95,7 @@ def _subject(first: Side, second: Side) -> SideBySide:
 
 def _matching(context: PageContext, first: Side, second: Side, chosen: Choices) -> tuple[Matching | None, str]:
     """Returns the heads of both models matched, or None with the reason why matching says nothing here."""
-    if chosen.two == "sentences":
+    if chosen.compared == "sentences":
         return None, "Both sentences went through the same heads: there is nothing to match."
     view = HeadMatching(kind=context.view.kind, texts=matched_texts(first))
     try:
@@ -150,7 +150,7 @@ def _render_pair(
         for name, side, (layer, head) in (("left", first, pair.left), ("right", second, pair.right)):
             with heads, st.container(width=WIDTH):
                 text = shorten(side.seen.text, _MAX_TITLE, placeholder=" …")
-                title = side.name if chosen.two == "models" else text
+                title = side.name if chosen.compared == "models" else text
                 st.caption(f"**{wording.plain(title)}** · layer {layer} · head {head}")
                 scrolling_figure(views[name].figure(data, dark=is_dark()), key=f"two-{name}")
         if data.common is None:

@@ -12,7 +12,7 @@ from pages.shared.url.session import session
 from transformer.checkpoints.settings import CheckpointError, Found, read_settings
 from transformer.text.pairs import clean_text
 
-_TWO: dict[Two, str] = {"models": "Two models", "sentences": "Two sentences"}
+_TWO: dict[Two, str] = {"sentences": "Two sentences", "models": "Two models"}
 LAST = "at the end"
 _CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed"), ("heavy", "weak"), ("fast", "slow"))
 
@@ -23,19 +23,19 @@ def choose_sides(context: PageContext, chosen: Choices) -> tuple[Side, Side] | N
     say(*PAGE.said())
     other = chosen.other or _suggested_model(context)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        segments("Compare", _TWO, chosen.two, PAGE.take("two"), key="two", hide_label=False)
-        if chosen.two == "models":
+        segments("Compare", _TWO, chosen.compared, PAGE.take("two"), key="two", hide_label=False)
+        if chosen.compared == "models":
             _choose_step("two-at", f"Weights of {context.lab.name}", context.lab.name, chosen.at, "at")
             _choose_other(context, other)
             _choose_step("two-other-at", f"Weights of {other}", other, chosen.other_at, "other_at")
         else:
             _choose_sentence(context, chosen)
         switch_popover(context)
-    text = context.view.text if chosen.two == "models" else chosen.other_text or _other_sentence(context)
-    other = other if chosen.two == "models" else context.lab.name
-    at, other_at = (chosen.at, chosen.other_at) if chosen.two == "models" else ("", "")
+    text = context.view.text if chosen.compared == "models" else chosen.other_text or _other_sentence(context)
+    other = other if chosen.compared == "models" else context.lab.name
+    at, other_at = (chosen.at, chosen.other_at) if chosen.compared == "models" else ("", "")
     # The suggestion depends on the models that there are; an exported link names it.
-    session().own |= {"other": other} if chosen.two == "models" else {"other_text": text}
+    session().own |= {"other": other} if chosen.compared == "models" else {"other_text": text}
     first = _side(context.lab.name, at, context.view.text, context)
     second = _side(other, other_at, text, context)
     if first is None or second is None:

@@ -17,6 +17,7 @@ from pages.shared.url.session import choose, session
 from transformer.analysis.attention.mask_leakage import Forcing
 from transformer.interventions import DisableMask, MaskKind, merged
 from transformer.model.kinds import AttentionKind
+from transformer.text.tokenizer import PAD
 from transformer.views.masks import (
     SHARES,
     BatchTokens,
@@ -106,9 +107,9 @@ def render_batch(batch: Batch) -> None:
 def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
     """Renders the masks of one sentence that combine into the one that the pass applied."""
     texts = batch.leak.texts
-    row = min(chosen.row, len(texts) - 1)
+    row = _padded_row(batch) if chosen.row is None else min(chosen.row, len(texts) - 1)
     say(*PAGE.said())
-    if row < chosen.row != Choices.row:
+    if chosen.row is not None and row < chosen.row:
         say(
             f"There is no sentence {chosen.row}: the batch has sentences 0 to {len(texts) - 1}. Sentence {row} is "
             "shown."
@@ -126,8 +127,16 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
     explained = partial(explain, MASKS_EXPLAINED, context.lab.model.config)
     data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row), explain=explained)
     if data is not None:
-        legend = "Coloured: the query may attend to the key. Crossed out: it may not."
-        st.caption(f"{legend} {_combination(data)}{_no_causal(context, data)}")
+        legend = "A row is a token that looks (query), a column one that can be looked at (key). "
+        legend += "Coloured: it may look there. Crossed out: it may not, and its weight is exactly 0."
+        both = " ∧ means *and*: coloured where both masks are." if len(data.parts) > 1 else ""
+        st.caption(f"{legend}{both} {_combination(data)}{_no_causal(context, data)}")
+
+
+def _padded_row(batch: Batch) -> int:
+    """Returns the page's own sentence if it is padded, else the one that is most."""
+    n_padding = (batch.leak.source == PAD).sum(axis=1)
+    return 0 if n_padding[0] else int(n_padding.argmax())
 
 
 def _combination(data: MasksData) -> str:

@@ -58,7 +58,7 @@ def render_output(
     comparison = loading.get_comparison(context.lab, context.view.text, context.view.switches)
     before, after = comparison.before, comparison.after
     result, measures = wording.effect(comparison)
-    st.markdown(result)
+    st.markdown(" ".join(filter(None, (result, wording.heads_left(comparison)))))
     with room_for(2 * len(comparison.alignment)):
         aligned_tokens(
             (before.target_tokens, before.probabilities.tolist()),

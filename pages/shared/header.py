@@ -15,7 +15,7 @@ from pages.shared.fields import line
 from pages.shared.model_picker import choose_model
 from pages.shared.registry import PAGES
 from pages.shared.url.page_state import PageState
-from pages.shared.url.session import choose, follow_url, problems, session, write_url
+from pages.shared.url.session import choose, follow_url, problems, session, start_afresh, write_url
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
 from transformer.analysis.trace.steps import is_traced
@@ -46,7 +46,7 @@ def frame(
     found = loading.models()
     if not found:
         _invite_to_train()
-    _open_on(found, *opens_on)
+    own_model = _open_on(found, *opens_on)
     lab, memory = _lab(found), session()
     memory.view, misfits = memory.view.fit(lab)
     memory.problems += misfits
@@ -55,6 +55,7 @@ def frame(
     memory.problems += misfits
     _choices(found, lab)
     say(*problems("model", "text"))
+    _tell_of_switches(own_model)
     if said := wording.built_without(lab.model.config):
         st.caption(f":material/build: {wording.plain(said)}")
     if names_emoji(corpus := lab.checkpoint.settings.corpus.name):
@@ -117,12 +118,28 @@ def _leave(said: str, view: View, lab: Lab) -> NoReturn:
     st.stop()
 
 
-def _open_on(found: Sequence[Found], model: str | None, text: str) -> None:
-    """Shows what the page opens on, unless the visitor has chosen a model, a sentence or a switch."""
+def _open_on(found: Sequence[Found], model: str | None, text: str) -> str:
+    """Shows what the page opens on, unless the visitor has chosen a model, a sentence or a switch. Returns the model
+    that it opens on."""
     memory = session()
     name = model if model in {each.name for each in found} else loading.first_choice(found)
     if not memory.chosen and memory.view.model != name:
         memory.view = memory.view.changed(model=name, text=text if name == model else "")
+    return name
+
+
+def _tell_of_switches(own_model: str) -> None:
+    """Says that switches of another page are still on. A model that nobody chose, but that other page opened on, can be
+    left with them."""
+    memory = session()
+    if not memory.view.switches or memory.switched_on in ("", memory.page):
+        return
+    where = f"chosen on **{memory.switched_on}**"
+    still = f"A switch {where} is" if len(memory.view.switches) == 1 else f"Switches, the last {where}, are"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="still-switched"):
+        st.markdown(f"{still} still on: this page does not show the model as it was trained.", width="content")
+        if memory.opened and memory.view.model != own_model:
+            st.button("Show this page's own example", key="start-afresh", on_click=start_afresh)
 
 
 def _lab(found: Sequence[Found]) -> Lab:

@@ -13,6 +13,7 @@ from transformer.config import AnyModelConfig, ModelConfig
 from transformer.data.pronouns.lexicon import Noun
 from transformer.data.pronouns.reading import nouns_of
 from transformer.figures.labels import readable
+from transformer.interventions import heads_set_to
 from transformer.lab import Comparison, Inspection
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.text.pairs import Pair, words
@@ -29,6 +30,8 @@ KL_EXPLAINED = (
 )
 MOST_NAMED = 4
 """Changed tokens are named one by one up to this many, and counted beyond."""
+_MOST_OF_IT = 0.5
+"""The weight from which on a head is said to look at a token."""
 NEGLIGIBLE = 1e-6
 """The largest change of a probability that rounding alone can cause."""
 _KIND_COLOURS = {
@@ -252,6 +255,29 @@ def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
     p, q = float(comparison.forced_before[step]), float(comparison.forced_after[step])
     word = token(comparison.before.target_tokens[step])
     return ("The pronoun {} at step {}: {} ({}).".format(word, step, *change(p, q)),)
+
+
+def heads_left(comparison: Comparison) -> str:
+    """Says which other heads look where a head did that was switched off without changing the output: as it wrote the
+    pronoun, or else the token whose probability moved most. Empty for other switches."""
+    switches = comparison.after.interventions
+    off = heads_set_to(switches, ("zero",))
+    if comparison.output_changed or len(off) != 1 or len(switches) != 1:
+        return ""
+    ((stack, layer, sublayer, head),) = off
+    kind = AttentionKind.at(stack, sublayer)
+    step = pronoun_step(comparison.before)
+    step = comparison.largest_shift[0] if step is None else step
+    key, others = comparison.others_at(kind, layer, head, step)
+    if not others:
+        return ""
+    looking = [f"layer {i}'s head {j} ({number(weight)})" for weight, i, j in others if weight >= _MOST_OF_IT]
+    seen = token(comparison.before.attention(kind).keys[key])
+    when = f"as {token(comparison.before.target_tokens[step])} is written"
+    if not looking:
+        return f"No other {kind.phrase} head puts half of its weight on {seen} {when}."
+    who = "Another head looks" if len(looking) == 1 else f"{len(looking)} other heads look"
+    return f"{who} at {seen} {when}, as this one did: {listed(looking)}."
 
 
 def switch_notes(comparison: Comparison) -> tuple[str, ...]:

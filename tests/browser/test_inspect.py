@@ -50,7 +50,7 @@ def test_type_a_sentence_see_attention_switch_a_head_off(page: Page, server: Ser
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value(WIDE)
     expect(page.locator(".st-key-head canvas")).to_be_visible()
 
-    page.get_by_text("Head 0 off", exact=True).click()
+    page.get_by_text("Head 0", exact=True).click()
     expect(page.get_by_role("button", name="cross-attention · layer 1 · head 0 off")).to_be_visible()
     expect(page.get_by_text("Measured on the original output")).to_be_visible()
     assert "switch=off%3Adecoder.1.cross%3A0" in page.url
@@ -66,7 +66,7 @@ def test_a_head_is_picked_in_the_grid_and_the_back_button_undoes_it(page: Page, 
     expect(page.get_by_text("Cross-attention · layer 1 · head 0")).to_be_visible()
     page.get_by_label("layer 0, head 2", exact=True).click()
     expect(page.get_by_text("Cross-attention · layer 0 · head 2")).to_be_visible()
-    page.get_by_text("Head 2 off", exact=True).click()
+    page.get_by_text("Head 2", exact=True).click()
     expect(page.get_by_role("button", name="cross-attention · layer 0 · head 2 off")).to_be_visible()
     page.go_back()
     expect(page.get_by_role("button", name="cross-attention · layer 0 · head 2 off")).to_be_hidden()
@@ -102,7 +102,7 @@ def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, s
     page.get_by_role("button", name="Causal", exact=True).click()
     expect(causal).to_be_visible()
     page.keyboard.press("Escape")
-    page.get_by_text("Head 0 off", exact=True).click()
+    page.get_by_text("Head 0", exact=True).click()
     expect(chip).to_be_visible()
     causal.click()
     expect(causal).to_be_hidden()

@@ -172,6 +172,19 @@ class Comparison:
         step = int(np.abs(shift).argmax())
         return step, float(shift[step])
 
+    def others_at(
+        self, kind: AttentionKind, layer: int, head: int, step: int
+    ) -> tuple[int, tuple[tuple[float, int, int], ...]]:
+        """Returns the key that a head of the decoder looked at most at a step before the switches, and (weight, layer,
+        head) of each other head of its kind on that key under them, the largest first. The output must be the same; of
+        the encoder, whose rows are no steps, there are none."""
+        if kind == AttentionKind.ENCODER_SELF:
+            return 0, ()
+        key = int(self.before.attention(kind).weights[layer, head, step].argmax())
+        there = self.after.attention(kind).weights[:, :, step, key]  # -> [layer head]
+        found = [(float(there[place]), *place) for place in np.ndindex(there.shape) if place != (layer, head)]
+        return key, tuple(sorted(found, key=lambda entry: -entry[0]))
+
 
 @dataclass(frozen=True)
 class AttentionShift:

@@ -69,9 +69,9 @@ class ExperimentCurves:
     log_y: bool = field(default=False, metadata=OF_FIGURE)
     name = "{metric}-over-{x}"
     explained = (
-        "Each point is a mean over several trainings that differ in their seed alone; its whiskers are the 95 % "
-        "interval of that mean. Where the whiskers of two lines overlap, the difference may still be clear, because "
-        "runs are compared seed by seed: the findings below say so."
+        "Each point is a mean over several runs that differ in their seed alone, or are repeated timings; its whiskers "
+        "are the 95 % interval of that mean. Where the whiskers of two lines overlap, the difference may still be "
+        "clear, because runs are compared seed by seed: the findings below say so."
     )
 
     def data(self, results: Results) -> CurvesData:

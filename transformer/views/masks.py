@@ -63,7 +63,7 @@ class BatchTokens:
     name = "batch"
     explained = (
         "Several sentences go through the model at once, as the rows of one rectangle. Shorter ones are filled up with "
-        "*<pad>* (struck through), which means nothing and must not be looked at: that is what the padding mask is "
+        "\\<pad> (struck through), which means nothing and must not be looked at: that is what the padding mask is "
         "for."
     )
 

@@ -48,8 +48,14 @@ class Session:
     """All query parameters, a page's own among them, as last noted."""
     arrived: bool = False
     """True if this run shows the target of a link."""
+    page: str = ""
+    """The title of the page being shown."""
     chosen: bool = False
     """True once the visitor has chosen a model, a sentence or a switch, or followed a link to them."""
+    opened: bool = True
+    """True while model and sentence are those that a page opened on: not chosen, nor named by a link."""
+    switched_on: str = ""
+    """The title of the page on which a switch was last chosen, or opened by a link."""
     touched: bool = False
     """True if a control was changed since the last run: it goes before a URL that is on its way."""
     changes: int = 0
@@ -71,9 +77,18 @@ def choose(**changes: Any) -> None:
     memory = session()
     memory.view = memory.view.changed(**changes)
     memory.chosen |= not changes.keys().isdisjoint(("model", "text", "switches"))
+    memory.opened &= changes.keys().isdisjoint(("model", "text"))
+    if "switches" in changes:
+        memory.switched_on = memory.page
     memory.problems = ()
     memory.touched = True
     memory.changes += 1
+
+
+def start_afresh() -> None:
+    """Forgets model, sentence and switches, so that the page shows what it opens on; for callbacks."""
+    choose(model="", text="", switches=())
+    session().chosen, session().opened = False, True
 
 
 def stay() -> None:
@@ -91,7 +106,8 @@ def follow_url() -> None:
     found = in_url(View.names())
     if found and found != memory.written and not memory.touched:
         memory.view, memory.problems = View.read(found)
-        memory.chosen = True
+        memory.chosen, memory.opened = True, False
+        memory.switched_on = memory.page
         memory.draft = None
     memory.touched = False
 

@@ -45,15 +45,17 @@ def test_at_most_eight_stops_lie_before_the_matrix(page: Page, server: Server):
     assert stops - 1 <= MAX_STOPS
 
 
-@pytest.mark.parametrize("toggle", ["Head 1 off", "All 4 off"])
-def test_a_switch_leaves_the_matrix_where_it_is(page: Page, server: Server, toggle: str):
+@pytest.mark.parametrize(
+    ("off", "on"), [("Head 1", "Head 1"), ("Switch all 4 off", "Switch all 4 on")], ids=["one head", "all heads"]
+)
+def test_a_switch_leaves_the_matrix_where_it_is(page: Page, server: Server, off: str, on: str):
     drawn = canvas(page, server, layer=0, head=1)
     before = top(drawn)
-    page.get_by_text(toggle, exact=True).click()
+    page.get_by_text(off, exact=True).click()
     expect(page.locator(".st-key-aligned")).to_be_visible()
     wait_for_rest(page, 1000)
     assert abs(top(drawn) - before) < 1
-    page.get_by_text(toggle, exact=True).click()
+    page.get_by_text(on, exact=True).click()
     expect(page.locator(".st-key-aligned")).to_have_count(0)
     wait_for_rest(page, 1000)
     assert abs(top(drawn) - before) < 1

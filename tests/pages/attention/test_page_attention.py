@@ -1,5 +1,6 @@
 """Attention: every control turned, every effect measured, every nonsense answered in a sentence."""
 
+import re
 from typing import get_args
 
 import pytest
@@ -8,14 +9,16 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, 
 
 from pages.attention.entry_panel import equation
 from pages.shared.url.view_state import Picture, View
-from pages.shared.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, token
+from pages.shared.wording import change, effect, heads_left, moved, number, plain, pronoun_effect, smoothed, token
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.figures.theme import greys, sequential
 from transformer.interventions import AblateHeads, DisableMask, MaskEntry, merged
 from transformer.lab import load
-from transformer.text.tokenizer import WordTokenizer
+from transformer.text.tokenizer import SPECIALS, WordTokenizer
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
+
+_BLOCKS = {"cross": "decoder.1.cross", "decoder_self": "decoder.1.self", "encoder_self": "encoder.1.self"}
 
 
 def attention(**parameters):
@@ -76,7 +79,7 @@ def test_each_picture_of_each_kind_is_drawn(kind, picture):
 
 def test_the_shown_head_is_switched_off_and_on_again():
     at = attention(layer="0", head="2")
-    at = checked(at.toggle(key="switch-head").set_value(True).run())
+    at = checked(at.toggle(key="switch-head").set_value(False).run())
     switch = AblateHeads("decoder", 0, "cross", (2,))
     assert removable(at) == [plain(switch.label())]
     assert at.query_params["switch"] == str(switch)
@@ -84,7 +87,7 @@ def test_the_shown_head_is_switched_off_and_on_again():
     for sentence in effect(comparison):
         assert sentence in texts(at)
     at = checked(at.button(key=f"remove-{switch}").click().run())
-    assert removable(at) == [] and not at.toggle(key="switch-head").value
+    assert removable(at) == [] and at.toggle(key="switch-head").value
     assert "switch" not in at.query_params
 
 
@@ -123,6 +126,45 @@ def test_two_numbers_that_differ_are_never_written_alike(before, after, said):
     assert moved(before, after) == said
 
 
+@pytest.mark.parametrize("kind", ["cross", "decoder_self", "encoder_self"])
+def test_one_row_of_the_head_is_told_in_words(kind):
+    place = {"kind": kind, "layer": "1", "head": "2"}
+    told = re.findall(r"for example, (.+) looks most at (.+) \((.+)\)", texts(attention(**place)))
+    drawn = load(PRONOUNS).inspect(CLASSIC).attention(kind)
+    in_words = [
+        (token(drawn.queries[row]), token(drawn.keys[key]), f"{drawn.weights[1, 2, row, key]:.2f}")
+        for row, key in enumerate(drawn.weights[1, 2].argmax(axis=1))
+        if not {drawn.queries[row], drawn.keys[key]} & set(SPECIALS)
+    ]
+    assert told == in_words[:1]
+    for other in ({"picture": "bertviz"}, {"show": "norms"}, {"combine": "mean"}, {"switch": f"off:{_BLOCKS[kind]}:2"}):
+        assert "for example" not in texts(attention(**place, **other))
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_the_row_of_the_pronoun_is_told_first():
+    said = texts(open_page("attention", model="pronouns-en-fr", text=CLASSIC))
+    assert "Cross-attention · layer 1 · head 0 · for example, *il* looks most at *animal* (1.00)" in said
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+@pytest.mark.parametrize("head", range(4))
+def test_other_heads_that_look_where_a_silent_one_did_are_named_with_their_weights(head):
+    lab = load("pronouns-en-fr")
+    comparison = lab.compare(CLASSIC, [AblateHeads("decoder", 1, "cross", (head,))])
+    step = comparison.before.target_tokens.index("il")
+    said, after = heads_left(comparison), comparison.after.cross.weights
+    if comparison.output_changed:
+        assert said == ""
+        return
+    key = comparison.before.cross.weights[1, head, step].argmax()
+    named = {tuple(map(int, place)) for place in re.findall(r"layer (\d)'s head (\d)", said)}
+    expected = {(layer, other) for layer in range(2) for other in range(4) if after[layer, other, step, key] >= 0.5}
+    assert named == expected - {(1, head)} and token(comparison.before.source_tokens[key]) in said
+    two_off = lab.compare(CLASSIC, [AblateHeads("decoder", 1, "cross", (head, (head + 1) % 4))])
+    assert heads_left(two_off) == "" == heads_left(lab.compare(CLASSIC, [DisableMask("padding")]))
+
+
 def test_the_pronouns_own_move_is_told(monkeypatch):
     comparison = load(PRONOUNS).compare(CLASSIC, [AblateHeads("decoder", 1, "cross", (0, 1, 2, 3))])
     step = (comparison.largest_shift[0] + 1) % len(comparison.before.target_ids)
@@ -149,10 +191,15 @@ def test_where_probabilities_stand_the_page_says_why_none_is_1():
 
 def test_all_heads_of_a_sublayer_go_off_together():
     at = attention(kind="encoder_self", layer="1")
-    at = checked(at.toggle(key="switch-block").set_value(True).run())
+    at = checked(at.button(key="switch-block").click().run())
     assert at.query_params["switch"] == "off:encoder.1.self:0,1,2,3"
-    at = checked(at.toggle(key="switch-head").set_value(False).run())
+    at = checked(at.toggle(key="switch-head").set_value(True).run())
     assert at.query_params["switch"] == "off:encoder.1.self:1,2,3"
+    assert at.button(key="switch-block").label == "Switch all 4 off"
+    at = checked(at.button(key="switch-block").click().run())
+    assert at.button(key="switch-block").label == "Switch all 4 on"
+    at = checked(at.button(key="switch-block").click().run())
+    assert "switch" not in at.query_params
 
 
 def test_without_the_causal_mask_the_page_says_that_the_cache_is_not_used():
@@ -222,7 +269,7 @@ def test_the_view_stays_across_pages():
 def test_one_visitors_switches_never_reach_another():
     first, second = attention(), attention()
     before = texts(second)
-    first = checked(first.toggle(key="switch-block").set_value(True).run())
+    first = checked(first.button(key="switch-block").click().run())
     second = checked(second.run())
     assert removable(first) and not removable(second)
     assert texts(second) == before

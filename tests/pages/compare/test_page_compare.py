@@ -95,8 +95,14 @@ def test_the_same_model_twice_differs_by_exactly_nothing():
     assert f"distance **{number(0.0)}**" in said(at)
 
 
-def test_the_other_model_is_chosen_and_is_in_the_url():
+def test_the_page_opens_on_two_sentences_and_a_link_to_a_model_on_two_models():
     at = open_page("compare", model=PRONOUNS, text=CLASSIC)
+    assert at.segmented_control(key="two").value == "sentences" and at.text_input(key="two-text").value == WIDE
+    assert two().segmented_control(key="two").value == "models"
+
+
+def test_the_other_model_is_chosen_and_is_in_the_url():
+    at = open_page("compare", model=PRONOUNS, text=CLASSIC, two="models")
     at = checked(at.selectbox(key="two-other").set_value(REVERSE).run())
     assert at.query_params["other"] == REVERSE
     at = checked(at.segmented_control(key="two").set_value("sentences").run())
@@ -145,7 +151,7 @@ def test_tokens_and_names_are_never_markup():
 
 
 def test_a_rerun_opens_no_other_model_and_matches_nothing_again(monkeypatch):
-    at = two(other="")
+    at = two(other="", two="models")
     opened, honest = [], loading.get_lab
     monkeypatch.setattr(loading, "get_lab", lambda name: opened.append(name) or honest(name))
     monkeypatch.setattr(HeadMatching, "data", lambda *_: pytest.fail("heads are matched again"))

@@ -74,6 +74,33 @@ def test_the_page_goes_before_what_another_page_opened_on_and_after_what_was_cho
         assert at.text_input(key="choose-text").value == text
 
 
+def test_a_switch_of_another_page_is_told_and_left_with_the_model_that_nobody_chose():
+    at = checked(open_page("masks").toggle(key="mask-on-causal").set_value(False).run())
+    assert "still on" not in texts(at)
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/home/page.py").run())
+    assert "A switch chosen on **Masks** is still on" in texts(at) and at.query_params["switch"] == "mask:causal"
+    at = checked(at.button(key="start-afresh").click().run())
+    assert "still on" not in texts(at) and "switch" not in at.query_params
+    assert at.text_input(key="choose-text").value != "m m a a m"
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/masks/page.py").run())
+    assert at.text_input(key="choose-text").value == "m m a a m" and at.toggle(key="mask-on-causal").value
+
+
+def test_a_model_that_was_chosen_is_not_left_with_a_switch():
+    at = checked(masks(switch=["mask:causal", "mask:padding"]).switch_page("pages/home/page.py").run())
+    assert "Switches, the last chosen on **Masks**, are still on" in texts(at)
+    assert not [button for button in at.button if button.key == "start-afresh"]
+
+
+def test_the_first_sentence_shown_is_the_pages_own_if_it_is_padded():
+    assert open_page("masks").selectbox(key="masks-row").value == 0
+    assert masks(beside=f"{SHORT}\nThe black cat slept.").selectbox(key="masks-row").value == 1
+    assert masks(text=SHORT, beside="The black cat slept.").selectbox(key="masks-row").value == 0
+    assert masks(beside="The black cat slept.\n" + SHORT).selectbox(key="masks-row").value == 2
+
+
 def test_a_link_without_a_kind_still_shows_cross_attention_as_it_did():
     at = masks(beside=SHORT)
     assert at.segmented_control(key="choose-kind").value == "cross" and "attention" not in at.query_params

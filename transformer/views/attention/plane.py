@@ -60,8 +60,8 @@ class AttentionInPlane:
     name = "plane"
     explained = (
         "Attention with vectors of two numbers, so that they can be drawn: on the left the query and the keys, on the "
-        "right the values. The nearer a key points to the query, the larger its score; softmax turns the scores into "
-        "weights, and the output is the mean of the values with these weights."
+        "right the values. The better a key points along the query, and the longer it is, the larger its score; "
+        "softmax turns the scores into weights, and the output is the mean of the values with these weights."
     )
 
     def data(self, query: Point, keys: tuple[Point, ...], values: tuple[Point, ...]) -> PlaneData:
