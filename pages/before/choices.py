@@ -25,7 +25,7 @@ class Choices(UrlState):
     """The visitor's choices."""
 
     section: Section = param("bottleneck", words(*get_args(Section)))
-    shows: Shows = param("positions", words(*get_args(Shows)))
+    shows: Shows = param("positions", words(*SHOWS))
     over: Over = param("sentence", words(*get_args(Over)))
     weights: Weights = param("initial", words(*get_args(Weights)))
     """The weights that gradients are taken with."""

@@ -139,7 +139,7 @@ def watch_one_learn() -> None:
 
 
 def _lessons() -> None:
-    label = "New to all this? Ten short lessons begin with why attention was invented."
+    label = "New to all this? Ten lessons of a few minutes each begin with why attention was invented."
     st.page_link("pages/learn/page.py", label=label, icon=_ARROW)
 
 

@@ -107,4 +107,6 @@ def _score(newest: Mapping[str, Any]) -> str:
     bleu, right = newest.get("bleu"), newest.get("exact_match")
     if bleu is not None and not math.isnan(bleu):
         return f"{bleu:.0f} BLEU"
-    return "not tested yet" if right is None else f"{100 * right:.3g} % right"
+    if right is None:
+        return "not tested yet"
+    return f"{100 * right:.3g} % of {newest['count']:,} right" if "count" in newest else f"{100 * right:.3g} % right"

@@ -538,6 +538,7 @@ EXAMPLES = [
     Example(FaithfulnessTable(), hidden("hidden")),
     Example(Bottleneck(), probed),
     Example(Bottleneck(shows="lengths"), probed),
+    Example(Bottleneck(shows="written"), probed),
     Example(SentenceReach(), same_sentence),
     Example(MeanReach(weights="initial"), same_pairs),
     Example(GradientMap(model=1), same_sentence),

@@ -42,7 +42,7 @@ def _written(bench: Bench, settings: Settings, *names: str) -> tuple[str, ...]:
 
 
 def _exact_scene(bench: Bench, settings: Settings) -> Scene:
-    figure = Part(Probed(bench.lab(VECTOR), bench.probe(VECTOR)), Bottleneck(shows="lengths"))
+    figure = Part(Probed(bench.lab(VECTOR), bench.probe(VECTOR)), Bottleneck(shows="written"))
     return Scene(_written(bench, settings, VECTOR), (figure,))
 
 
@@ -90,7 +90,8 @@ def _gain_truth(bench: Bench) -> Truth:
     return Truth(
         with_,
         f"With attention {with_:.0f} % of {len(pairs)} strings of {LONGEST} letters are right; with one vector it was "
-        f"{without:.0f} %. Attention also brings more parameters; in the experiment below all kinds have equally many.",
+        f"{without:.0f} %. Attention also brings more parameters. The experiment below has other models, with equally "
+        "many of each kind, and so other numbers: is the gap still there?",
     )
 
 
@@ -120,7 +121,8 @@ WHY_ATTENTION = Lesson(
             answer=Estimate(least=0, most=100, unit=" %", close=15),
             truth=_exact_truth,
             expects=(0, 30),
-            do="Give it longer and longer strings. The figure counts its mistakes on many strings of each length.",
+            do="Give it longer and longer strings. The figure shows how many of many strings of each length come out "
+            "without one.",
             controls=(_LENGTH,),
             scene=_exact_scene,
             keep="A vector of fixed size holds less of each word the longer the sentence is.",
@@ -128,9 +130,9 @@ WHY_ATTENTION = Lesson(
         Step(
             title="What does the vector forget?",
             text="We can ask the vector what it remembers. For each place in the string we fit a small classifier, a "
-            "*linear probe*, which sees only the vector and guesses the letter that stood there. What it cannot read, "
-            "the decoder will find hard to read too. This encoder reads the string from left to right and from right "
-            "to left.",
+            "*linear probe*, which sees only the vector and guesses the letter that stood there. That is a "
+            "lower bound: the decoder, which takes the vector apart step by step, can read more. This encoder reads "
+            "the string from left to right and from right to left.",
             question="Which letters of a string of 10 are hardest to read back?",
             answer=Options(("the first ones", "those in the middle", "the last ones")),
             truth=_place_truth,

@@ -22,7 +22,7 @@ from transformer.figures.tables import Table
 from transformer.lab import Lab
 from transformer.views.view import OF_FIGURE
 
-Shows = Literal["positions", "lengths"]
+Shows = Literal["positions", "lengths", "written"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class BottleneckData:
 @dataclass(frozen=True, kw_only=True)
 class Bottleneck:
     """The accuracy of linear probes on the fixed vector by the length of the sentence and the token's position, and
-    beside it the model's own exact match by length."""
+    beside it the model's own exact match by length, or that alone."""
 
     shows: Shows = field(default="positions", metadata=OF_FIGURE)
     name = "bottleneck"
@@ -70,7 +70,7 @@ class Bottleneck:
 
     def figure(self, data: BottleneckData, *, dark: bool = False) -> go.Figure:
         """Draws a row of cells for each length, or sentences by their length."""
-        return _cells(data, dark) if self.shows == "positions" else _lines(data, dark)
+        return _cells(data, dark) if self.shows == "positions" else _lines(data, dark, self.shows == "lengths")
 
     def tables(self, data: BottleneckData) -> tuple[Table, ...]:
         """Returns the counts and intervals, a row for each length."""
@@ -134,11 +134,13 @@ def _cells(data: BottleneckData, dark: bool) -> go.Figure:
     )
 
 
-def _lines(data: BottleneckData, dark: bool) -> go.Figure:
-    """Draws sentences that were read back whole and those that the model wrote, by their length."""
+def _lines(data: BottleneckData, dark: bool, with_probes: bool) -> go.Figure:
+    """Draws sentences that the model wrote, and those that were read back whole, by their length."""
     traces = []
     names = ("read back whole by linear probes", "written by the model without a mistake")
     for index, name in enumerate(names):
+        if index == 0 and not with_probes:
+            continue
         colour = theme.run_colour(index, dark)
         right, low, high = data.sentences[index], data.sentences_low[index], data.sentences_high[index]
         says = (
