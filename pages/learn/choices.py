@@ -8,6 +8,8 @@ from pages.learn.progress import LONGEST, Progress, read_progress
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import Form, Refused, UrlState, flag, param, text, whole, words
 
+SUMMARY = "summary"
+"""Stands in the place of a lesson: all that was found."""
 BY_SLUG = {lesson.slug: lesson for lesson in LESSONS}
 MAX_STEPS = max(len(lesson.steps) for lesson in LESSONS)
 _LONGEST_SETTING = 120
@@ -24,7 +26,7 @@ def _read(said: str) -> Progress:
 class Choices(UrlState):
     """The learner's place and answers."""
 
-    lesson: str = param("", words("", *BY_SLUG))
+    lesson: str = param("", words("", *BY_SLUG, SUMMARY))
     step: int = param(1, whole(1, MAX_STEPS, clamp=True), resets=("lesson",))
     """Counted from 1, as it is shown."""
     settings: tuple[str, ...] = param((), text(_LONGEST_SETTING), name="set", many=tuple, resets=("lesson", "step"))
@@ -35,7 +37,7 @@ class Choices(UrlState):
 
     @property
     def shown(self) -> tuple[Lesson, int] | None:
-        """Returns the lesson and the index of its step; None for the list of lessons."""
+        """Returns the lesson and the index of its step; None for the list of lessons and the summary."""
         lesson = BY_SLUG.get(self.lesson)
         return None if lesson is None else (lesson, min(self.step, len(lesson.steps)) - 1)
 
@@ -64,6 +66,11 @@ def open_step(lesson: Lesson, step: int) -> None:
 def open_list() -> None:
     """Opens the list of lessons; for callbacks."""
     PAGE.change(lesson="")
+
+
+def open_summary() -> None:
+    """Opens the summary of what was found; for callbacks."""
+    PAGE.change(lesson=SUMMARY)
 
 
 def give_answer(lesson: Lesson, step: int, answer: int) -> None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.learn.choices import Choices, open_step, start_again
+from pages.learn.choices import Choices, open_step, open_summary, start_again
 from pages.learn.lesson import Lesson
 from pages.learn.lessons import LESSONS
 from pages.learn.progress import Progress
@@ -19,6 +19,8 @@ def render_overview(chosen: Choices) -> None:
     """Renders the lessons in their order, the next one to do marked by its button."""
     st.markdown("# Learn how a Transformer works by predicting what it does")
     st.markdown(_HOW)
+    if any(map(chosen.progress.done, LESSONS)):
+        st.button("What you found so far", icon=":material/bookmark:", key="lesson-summary", on_click=open_summary)
     chosen_for_class = classroom().lesson
     ordered = sorted(enumerate(LESSONS, 1), key=lambda numbered: numbered[1].slug != chosen_for_class)
     upcoming = next((lesson for lesson in LESSONS if chosen.progress.done(lesson) < len(lesson.steps)), None)

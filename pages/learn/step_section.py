@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.learn.answers import get_truth
+from pages.learn.answers import compared, get_truth
 from pages.learn.choices import (
     Choices,
     give_answer,
@@ -108,7 +108,6 @@ def _commit(lesson: Lesson, index: int, key: str) -> None:
 
 def _compare(lesson: Lesson, index: int, answer: int) -> None:
     """Renders the prediction beside what the model says."""
-    scale = lesson.steps[index].answer
     with st.container(border=True, key="lesson-answer"):
         box = st.empty()
     box.markdown(":gray[Asking the model …]")
@@ -118,13 +117,8 @@ def _compare(lesson: Lesson, index: int, answer: int) -> None:
         with box:
             say(sentence(str(error)))
         return
-    right = scale.is_right(answer, truth.value)
-    icon = ":green[:material/check_circle:]" if right else ":orange[:material/lightbulb:]"
-    if right:
-        said = f"You said **{scale.write(answer)}**, and that is right."
-    else:
-        said = f"You said **{scale.write(answer)}**. The answer is **{scale.write(truth.value)}**."
-    box.markdown(f"{icon} {said} {truth.told}")
+    right, said = compared(lesson.steps[index], answer, truth)
+    box.markdown(f"{':green[:material/check_circle:]' if right else ':orange[:material/lightbulb:]'} {said}")
 
 
 def _do(step: Step, chosen: Choices) -> None:

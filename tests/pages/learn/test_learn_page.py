@@ -61,6 +61,28 @@ def test_a_lesson_that_is_done_leads_to_the_next_one():
     assert following.steps[0].question in texts(at)
 
 
+def test_what_was_found_stands_on_one_page_and_can_be_kept():
+    assert "lesson-summary" not in [button.key for button in open_page("learn").button]
+    wrong, open_, right = LESSONS[1].steps[0], LESSONS[1].steps[1], LESSONS[1].steps[2]
+    at = open_page("learn", answers=written(PLANE, 2, None, 33))
+    at = checked(at.button(key="lesson-summary").click().run())
+    assert at.query_params["lesson"] == "summary"
+    said = texts(at)
+    assert f"{wrong.question}\n\nYou said **C**. The answer is **A**. The weights are" in said
+    assert f"{right.question}\n\nYou said **33 %**, and that is right." in said
+    assert wrong.keep in said and right.keep in said
+    assert open_.question not in said and open_.keep not in said
+    assert "1 of 2 predictions were right." in said and LESSONS[0].title not in said
+    (file,) = at.get("download_button")
+    assert file.label == "Keep it as a file"
+    at = checked(at.button(key="lesson-list").click().run())
+    assert "lesson" not in at.query_params and LESSONS[0].title in texts(at)
+
+
+def test_a_summary_of_nothing_says_so():
+    assert "Nothing yet" in texts(open_page("learn", lesson="summary"))
+
+
 def test_a_teachers_link_locks_the_controls_as_chosen():
     open_ = open_page("learn", lesson=PLANE, step="2", answers=written(PLANE, None, 0), set="scaled=no")
     assert open_.segmented_control(key="lesson-control-scaled").value == "no"

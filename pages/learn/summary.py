@@ -1,0 +1,63 @@
+"""What the learner found: every question answered so far, the answer beside the guess, and the sentences to keep."""
+
+from collections.abc import Iterator
+
+import streamlit as st
+
+from pages.learn.answers import compared, get_truth
+from pages.learn.choices import Choices, open_list
+from pages.learn.lesson import Lesson
+from pages.learn.lessons import LESSONS
+from pages.learn.progress import Progress
+from pages.shared.context import say, sentence
+from pages.shared.exhibit import CANNOT_SHOW
+
+TITLE = "# What you found"
+_WIDTH = 760
+
+
+def render_summary(chosen: Choices) -> None:
+    """Renders the summary, to read, to print with the browser, or to keep as a file."""
+    progress = chosen.progress
+    st.button("All lessons", icon=":material/arrow_back:", type="tertiary", key="lesson-list", on_click=open_list)
+    st.markdown(TITLE)
+    if not any(map(progress.done, LESSONS)):
+        st.markdown("Nothing yet: it fills as you answer the lessons' questions.")
+        return
+    written, rights = list[str](), list[bool]()
+    with st.container(width=_WIDTH, key="lesson-found"):
+        counted = st.empty()
+        for number, lesson in enumerate(LESSONS, 1):
+            if not progress.done(lesson):
+                continue
+            st.markdown(title := f"## {number} · {lesson.title}")
+            written.append(title)
+            for right, said in _found(lesson, progress):
+                st.markdown(said)
+                written.append(said)
+                rights.append(right)
+        counted.markdown(said := f"{sum(rights)} of {len(rights)} predictions were right.")
+        st.download_button(
+            "Keep it as a file",
+            "\n\n".join((TITLE, said, *written, "")),
+            file_name="what-i-found.md",
+            mime="text/markdown",
+            key="lesson-found-file",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.caption("The file is text in Markdown. For paper, print this page with your browser.")
+
+
+def _found(lesson: Lesson, progress: Progress) -> Iterator[tuple[bool, str]]:
+    """Yields whether a prediction was right, and its step: the question with both answers and the sentence to keep."""
+    for index, step in enumerate(lesson.steps):
+        if (answer := progress.answer(lesson, index)) is None:
+            continue
+        try:
+            truth = get_truth(lesson.slug, index, lesson)
+        except CANNOT_SHOW as error:
+            say(sentence(str(error)))
+            continue
+        right, said = compared(step, answer, truth)
+        yield right, f"### {step.title}\n\n{step.question}\n\n{said}\n\n> {step.keep}"
