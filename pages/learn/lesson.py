@@ -3,7 +3,7 @@
 No Streamlit here: a test takes every lesson with models that it loads itself, and finds each answer again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pages.shared.bench.bench import Bench
@@ -56,12 +56,50 @@ class Estimate:
         return abs(guess - truth) <= self.close
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A question answered in an empty matrix: one place in each row. An answer has a digit for each row, the place
+    counted from 1, so that it is a number as all answers are."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    """At most nine."""
+    close: int = 0
+    """A guess with at most so many rows wrong counts as right."""
+
+    def read(self, text: str) -> int | None:
+        """Returns the number that a link or a browser says; None if it is no such drawing."""
+        places = [int(digit) for digit in text] if text.isascii() and text.isdecimal() else []
+        fits = len(places) == len(self.rows) and all(1 <= place <= len(self.columns) for place in places)
+        return int(text) if fits else None
+
+    def number(self, places: Sequence[int]) -> int:
+        """Returns the answer that marks these columns, counted from 0."""
+        return int("".join(str(place + 1) for place in places))
+
+    def places(self, guess: float) -> tuple[int, ...]:
+        """Returns the column that an answer marks in each row, counted from 0."""
+        return tuple(int(digit) - 1 for digit in f"{guess:.0f}")
+
+    def write(self, guess: float) -> str:
+        """Returns the columns of an answer by their names."""
+        return " ".join(self.columns[place] for place in self.places(guess))
+
+    def is_right(self, guess: float, truth: float) -> bool:
+        """Tells whether a drawing is the right one but for a few rows."""
+        pairs = zip(self.places(guess), self.places(truth), strict=True)
+        return sum(one != other for one, other in pairs) <= self.close
+
+
+Answer = Options | Estimate | Drawing
+
+
 @dataclass(frozen=True)
 class Truth:
     """The answer to a question as a model gives it."""
 
     value: float
-    """The index of the right option, or the number."""
+    """The index of the right option, the number, or that of the drawing."""
     told: str
     """The measurement, in a sentence or two of Markdown."""
 
@@ -108,7 +146,7 @@ class Step:
     text: str
     """The knowledge that the prediction needs, in Markdown."""
     question: str
-    answer: Options | Estimate
+    answer: Answer
     truth: Callable[[Bench], Truth]
     """Finds the answer with the model, there and then."""
     expects: tuple[float, float]

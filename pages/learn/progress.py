@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from pages.learn.lesson import Lesson
 
-_LESSON = re.compile(r"([a-z-]+)((?:\.(?:\d{1,4}|n))+)", re.ASCII)
+_LESSON = re.compile(r"([a-z-]+)((?:\.(?:\d{1,9}|n))+)", re.ASCII)
 _NONE = "n"
 LONGEST = 600
 """Characters of a text that is looked at."""
@@ -18,7 +18,7 @@ LONGEST = 600
 
 @dataclass(frozen=True)
 class Progress:
-    """The answers given so far: numbers, or indices of options, by lesson and step; None where there is none."""
+    """The answers given so far, as numbers, by lesson and step; None where there is none."""
 
     answers: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 

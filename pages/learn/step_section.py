@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from pages.learn.answers import compared, get_truth
@@ -13,11 +14,13 @@ from pages.learn.choices import (
     set_control,
 )
 from pages.learn.drawing import draws
-from pages.learn.lesson import Lesson, Options, Step
+from pages.learn.lesson import Drawing, Lesson, Options, Step
 from pages.learn.lessons import LESSONS
 from pages.learn.teacher import teachers_link
 from pages.shared import fields
 from pages.shared.bench.shared_bench import BENCH
+from pages.shared.components.draw_matrix import draw_matrix, drawn_places
+from pages.shared.components.small_matrices import SmallMatrix, small_matrices
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import CANNOT_SHOW, exhibit
 from pages.shared.registry import PAGES
@@ -76,6 +79,10 @@ def _form(lesson: Lesson, index: int) -> None:
             key=key,
             label_visibility="collapsed",
         )
+    elif isinstance(step.answer, Drawing):
+        matrix = step.answer
+        draw_matrix(matrix.rows, matrix.columns, label=step.question, kind="cross", key=key)
+        guess = _drawn(matrix, key)
     else:
         scale = step.answer
         middle = (scale.least + scale.most) // (2 * scale.step) * scale.step
@@ -101,9 +108,20 @@ def _form(lesson: Lesson, index: int) -> None:
 
 def _commit(lesson: Lesson, index: int, key: str) -> None:
     """Takes the guess as it stands now: it may have changed after the page was last drawn."""
-    guess = st.session_state.get(key)
+    answer = lesson.steps[index].answer
+    guess = _drawn(answer, key) if isinstance(answer, Drawing) else st.session_state.get(key)
     if guess is not None:
         give_answer(lesson, index, int(guess))
+
+
+def _drawn(matrix: Drawing, key: str) -> int | None:
+    """Returns what the visitor drew; None until every row has a mark."""
+    places = drawn_places(key, len(matrix.rows), len(matrix.columns))
+    return None if None in places else matrix.number([place for place in places if place is not None])
+
+
+def _picture(matrix: Drawing, answer: float, name: str, label: str) -> SmallMatrix:
+    return SmallMatrix(name, label, np.eye(len(matrix.columns))[list(matrix.places(answer))])
 
 
 def _compare(lesson: Lesson, index: int, answer: int) -> None:
@@ -118,7 +136,11 @@ def _compare(lesson: Lesson, index: int, answer: int) -> None:
             say(sentence(str(error)))
         return
     right, said = compared(lesson.steps[index], answer, truth)
+    matrix = lesson.steps[index].answer
     box.markdown(f"{':green[:material/check_circle:]' if right else ':orange[:material/lightbulb:]'} {said}")
+    if isinstance(matrix, Drawing):
+        pictures = _picture(matrix, answer, "guess", "your drawing"), _picture(matrix, truth.value, "truth", "the head")
+        small_matrices(pictures, label="Your drawing and the answer", kind="cross", key="lesson-drawings")
 
 
 def _do(step: Step, chosen: Choices) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pages.learn.lesson import Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
+from pages.learn.lesson import Control, Drawing, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import backwards, held_out, letters, marked
 from transformer.views.attention.entry import EntryProducts
@@ -21,16 +21,20 @@ _CLOSED = {"1": f"forbid:decoder.1.cross:{QUERY},{KEY}", "0": f"forbid:decoder.0
 _CELL = Control(
     name="closed", label="The entry is closed in", options={"1": "layer 1", "0": "layer 0", "none": "no layer"}
 )
+_EMPTY = Drawing(rows=tuple(reversed(TEXT.split())), columns=tuple(TEXT.split()))
+"""What is drawn: for each letter that is written, the input letter that the head looks at most."""
 _LETTERS = Control(name="length", label="Letters", options={"6": "6", "4": "4", "9": "9"})
 
 
-def _row_truth(bench: Bench) -> Truth:
-    row = bench.seen(MODEL, TEXT).cross.weights[LAYER, HEAD, QUERY]
-    most = int(row.argmax())
+def _rows_truth(bench: Bench) -> Truth:
+    rows = bench.seen(MODEL, TEXT).cross.weights[LAYER, HEAD, : len(_EMPTY.rows), : len(_EMPTY.columns)]
+    most = rows.argmax(axis=1)
+    row = rows[QUERY]
     return Truth(
-        {QUERY: 0, KEY: 1}.get(most, 2),
-        f"{row[most]:.0%} of its attention lies on *{TEXT.split()[most]}*, input letter {most + 1}: the very letter "
-        "that it is about to write. Its query says, in effect, “the second letter from the end”.",
+        _EMPTY.number(most.tolist()),
+        f"The head looks at the very letter that it is about to write. While it writes the second one, {row.max():.0%} "
+        f"of its attention lies on *{TEXT.split()[most[QUERY]]}*: its query says, in effect, “the second letter from "
+        f"the end”. Its least certain row has {rows.max(axis=1).min():.0%} in one place.",
     )
 
 
@@ -101,15 +105,16 @@ ONE_HEAD = Lesson(
     view={"model": MODEL, "text": TEXT, "kind": "cross", "layer": str(LAYER), "head": str(HEAD)},
     steps=(
         Step(
-            title="A row of weights",
+            title="Where a head looks",
             text=f"*{MODEL}* is a small Transformer that writes letters backwards. Its decoder writes one letter after "
             "another. Before each one, every **head** of *cross-attention* makes a query from what has been written so "
             "far, compares it with the keys of the input letters, and fetches their values. We look at head "
-            f"{HEAD} of layer {LAYER} (everything is counted from 0). The input is `{TEXT}`; *f* is written already.",
-            question="At which input letter does this head look most while the **second** letter is written?",
-            answer=Options(("at b, the second", "at e, the last but one", "at none in particular")),
-            truth=_row_truth,
-            expects=(1, 1),
+            f"{HEAD} of layer {LAYER} (everything is counted from 0). The input is `{TEXT}`.",
+            question="Where does this head look most as each letter is written? Rows are the letters written, columns "
+            "the input letters: mark one place in each row.",
+            answer=_EMPTY,
+            truth=_rows_truth,
+            expects=(654_321, 654_321),
             do="Each row is a letter being written, each column an input letter. Change the length of the input.",
             controls=(_LETTERS,),
             scene=_matrix_scene,

@@ -79,6 +79,31 @@ def test_what_was_found_stands_on_one_page_and_can_be_kept():
     assert "lesson" not in at.query_params and LESSONS[0].title in texts(at)
 
 
+def test_a_drawing_counts_once_every_row_has_a_mark():
+    lesson = next(lesson for lesson in LESSONS if lesson.slug == "one-head")
+    matrix, key = lesson.steps[0].answer, "guess-one-head-0"
+    at = open_page("learn", lesson=lesson.slug)
+    for drawn in ([5, 4, 3, None, 1, 0], [5, 4, 3, 9, 1, 0], "magic"):
+        at.session_state[key] = {"drawn": drawn}
+        at = checked(at.run())
+        assert at.button(key="commit-one-head-0").disabled
+    at.session_state[key] = {"drawn": [0, 1, 2, 3, 4, 5]}
+    at = checked(at.run())
+    at.session_state[key] = {"drawn": [0, 1, 2, 3, 4, 5]}
+    at = checked(at.button(key="commit-one-head-0").click().run())
+    assert "You drew **a b c d e f**. The answer is **f e d c b a**. The head looks at" in texts(at)
+    assert at.query_params["answers"] == "one-head.123456.n.n.n"
+    assert [picture["label"] for picture in component(at, "pictures")["pictures"]] == ["your drawing", "the head"]
+    again = open_page("learn", lesson=lesson.slug, answers="one-head.654321")
+    assert "You drew **f e d c b a**, and that is right." in texts(again)
+    assert matrix.is_right(654_321, 654_321) and not matrix.is_right(654_322, 654_321)
+
+
+@pytest.mark.parametrize("answer", ["1", "65432", "6543210", "754321", "054321"])
+def test_a_link_with_no_drawing_is_answered_in_a_sentence(answer):
+    assert "no lesson takes" in texts(open_page("learn", lesson="one-head", answers=f"one-head.{answer}"))
+
+
 def test_a_summary_of_nothing_says_so():
     assert "Nothing yet" in texts(open_page("learn", lesson="summary"))
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from fakes.plain_bench import PlainBench
 
-from pages.learn.lesson import Lesson, Options, Step
+from pages.learn.lesson import Drawing, Lesson, Options, Step
 from pages.learn.lessons import LESSONS
 from pages.shared.bench.strings import backwards, held_out, long_strings, marked
 from transformer.lab import load
@@ -24,6 +24,9 @@ def test_the_model_still_gives_the_answer_that_the_sentences_rely_on(lesson: Les
     if isinstance(step.answer, Options):
         assert 0 <= truth.value < len(step.answer.texts)
         assert least == most, "each option needs sentences of its own"
+    elif isinstance(step.answer, Drawing):
+        assert step.answer.read(str(int(truth.value))) == truth.value, "the answer cannot be drawn"
+        assert not step.answer.is_right(step.answer.number([0] * len(step.answer.rows)), truth.value)
     else:
         assert step.answer.least <= truth.value <= step.answer.most
         wrong = step.answer.least if truth.value - step.answer.least > step.answer.close else step.answer.most
