@@ -96,7 +96,7 @@ def _subject(first: Side, second: Side) -> SideBySide:
 def _matching(context: PageContext, first: Side, second: Side, chosen: Choices) -> tuple[Matching | None, str]:
     """Returns the heads of both models matched, or None with the reason why matching says nothing here."""
     if chosen.compared == "sentences":
-        return None, "Both sentences went through the same heads: there is nothing to match."
+        return None, "Both sentences went through the same heads, so each is compared with itself."
     view = HeadMatching(kind=context.view.kind, texts=matched_texts(first))
     try:
         with st.spinner("Matching the heads of both models"):
@@ -172,7 +172,7 @@ def _render_difference(pair: HeadPair, data: HeadPairData, common: CommonData, f
     note = {
         "own": "both have the same tokens",
         "forced": f"both read the output of {wording.plain(first.name)} (teacher-forced)",
-        "aligned": f"rows and columns aligned with the fewest edits{left_out}",
+        "aligned": f"tokens of both in line with the fewest edits{left_out}",
     }[common.how]
     st.caption(f"{AttentionKind(pair.kind).label} · right minus left · {note}")
     if np.array_equal(common.left, common.right):

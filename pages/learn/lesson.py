@@ -83,7 +83,7 @@ class Drawing:
 
     def write(self, guess: float) -> str:
         """Returns the columns of an answer by their names."""
-        return " ".join(self.columns[place] for place in self.places(guess))
+        return "\u00a0".join(self.columns[place] for place in self.places(guess))
 
     def is_right(self, guess: float, truth: float) -> bool:
         """Tells whether a drawing is the right one but for a few rows."""

@@ -21,14 +21,13 @@ class Choices(UrlState):
 
     others: str = param("", Form(str, lambda text: text[:MAX_TEXT]), name="beside")
     """The sentences that share the batch with the page's own, one a line."""
-    row: int | None = param(
-        None,
+    row: int = param(
+        0,
         whole(0, 999),
         resets=("others",),
         nonsense="The link says row “{text}”, which is not the number of a sentence in the batch.",
     )
-    """The sentence whose masks are shown; at first the page's own if that is padded, else the shortest, so that
-    padding is seen."""
+    """The sentence whose masks are shown; at first the page's own."""
     attention: AttentionKind | None = param(None, words(*AttentionKind))
     """The kind of attention that is shown until the visitor chooses one."""
 

@@ -17,7 +17,6 @@ from pages.shared.url.session import choose, session
 from transformer.analysis.attention.mask_leakage import Forcing
 from transformer.interventions import DisableMask, MaskKind, merged
 from transformer.model.kinds import AttentionKind
-from transformer.text.tokenizer import PAD
 from transformer.views.masks import (
     SHARES,
     BatchTokens,
@@ -39,11 +38,11 @@ _TOGGLES: dict[MaskKind, str] = {
 }
 _ALL_ON = "All masks are on: nothing leaks."
 _CONFUSED = (
-    "Every position of the decoder now sees the tokens after it too. It was trained without them, so they only confuse "
-    "it; a model trained with them would copy its answers from there."
+    "Every position of the decoder now sees the tokens after it too. In training it never did, so they only confuse "
+    "it; a model that was trained with them would copy its answers from there."
 )
 _NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are visible."
-_LOSS_HELP = "Loss: mean over all tokens of the outputs with all masks; end marks are predicted, never read."
+_LOSS_HELP = "Loss: the mean over all tokens of the outputs with all masks, their end marks among them."
 
 
 def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
@@ -51,7 +50,7 @@ def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
     lines = [line.strip() for line in chosen.others[:MAX_TEXT].splitlines() if line.strip()]
     offered = [text for text in loading.examples(context.lab) if text != context.view.text]
     offered.sort(key=lambda text: len(text.split()))
-    others = lines or list(dict.fromkeys(offered[i] for i in (0, len(offered) // 2))) if offered else lines
+    others = lines or list(dict.fromkeys(offered[i] for i in (0, -1))) if offered else lines
     texts = (context.view.text, *others[: MAX_SENTENCES - 1])
     fields.lines(
         "Other sentences of the batch, one per line",
@@ -107,9 +106,9 @@ def render_batch(batch: Batch) -> None:
 def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
     """Renders the masks of one sentence that combine into the one that the pass applied."""
     texts = batch.leak.texts
-    row = _padded_row(batch) if chosen.row is None else min(chosen.row, len(texts) - 1)
+    row = min(chosen.row, len(texts) - 1)
     say(*PAGE.said())
-    if chosen.row is not None and row < chosen.row:
+    if row < chosen.row:
         say(
             f"There is no sentence {chosen.row}: the batch has sentences 0 to {len(texts) - 1}. Sentence {row} is "
             "shown."
@@ -122,7 +121,7 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
             row,
             PAGE.take("row"),
             key="masks-row",
-            names=lambda i: f"{i} · {texts[i]}",
+            names=lambda i: f"{i} · {texts[i]}" if i else f"yours · {texts[i]}",
         )
     explained = partial(explain, MASKS_EXPLAINED, context.lab.model.config)
     data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row), explain=explained)
@@ -131,12 +130,6 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
         legend += "Coloured: it may look there. Crossed out: it may not, and its weight is exactly 0."
         both = " ∧ means *and*: coloured where both masks are." if len(data.parts) > 1 else ""
         st.caption(f"{legend}{both} {_combination(data)}{_no_causal(context, data)}")
-
-
-def _padded_row(batch: Batch) -> int:
-    """Returns the page's own sentence if it is padded, else the one that is most."""
-    n_padding = (batch.leak.source == PAD).sum(axis=1)
-    return 0 if n_padding[0] else int(n_padding.argmax())
 
 
 def _combination(data: MasksData) -> str:
@@ -206,7 +199,8 @@ def _what_changed(data: LeakData, off: set[MaskKind]) -> None:
         before, after = (wording.plain(words[i]) or "(no words)" for words in data.written)
         cut = f" It wrote no end mark and was cut off after {len(data.outputs[1][i])} tokens."
         st.markdown(
-            f"Sentence {i}, decoded step by step: *{before}* became *{after}*.{'' if data.ended[1, i] else cut}"
+            f"{f'Sentence {i}' if i else 'Your sentence'}, decoded step by step: *{before}* became *{after}*."
+            f"{'' if data.ended[1, i] else cut}"
         )
 
 

@@ -82,13 +82,13 @@ def said_of(output: LiveOutput, guess: str) -> str:
     share = f"{100 * found.share:.0f} % of its weight"
     match found.shape:
         case "diagonal":
-            said = f"To write letter t, a head of its last layer puts {share} on letter t"
+            said = f"To write its first letter it looks at the first one, and so on in order: a head puts {share} there"
         case "anti_diagonal":
-            said = f"To write letter t, a head of its last layer puts {share} on letter t counted from the end"
+            said = f"To write its first letter it looks at the last one, and so on backwards: a head puts {share} there"
         case "scattered":
-            said = f"A head of its last layer puts {share} on one letter at a time; which one depends on the letters"
+            said = f"A head puts {share} on one letter at a time; which one depends on the letters"
         case "even":
-            said = f"No head of its last layer has settled on a letter: even the clearest puts only {share} on one"
+            said = f"No head has settled on a letter: even the clearest puts only {share} on one"
     if not guess:
         return f"{said}."
     return f"{said}, as you guessed." if guess == found.shape else f"{said}. You guessed “{SHAPES[guess]}”."

@@ -25,6 +25,8 @@ from transformer.lab import Lab
 from transformer.model.seq2seq import attention_layers
 from transformer.text.pairs import clean_text
 
+_OWN = "Show this page's own example"
+
 Needs = Literal["any model", "attention", "known steps", "a Transformer"]
 
 
@@ -46,7 +48,7 @@ def frame(
     found = loading.models()
     if not found:
         _invite_to_train()
-    own_model = _open_on(found, *opens_on)
+    _open_on(found, *opens_on)
     lab, memory = _lab(found), session()
     memory.view, misfits = memory.view.fit(lab)
     memory.problems += misfits
@@ -55,7 +57,7 @@ def frame(
     memory.problems += misfits
     _choices(found, lab)
     say(*problems("model", "text"))
-    _tell_of_switches(own_model)
+    _tell_of_switches()
     if said := wording.built_without(lab.model.config):
         st.caption(f":material/build: {wording.plain(said)}")
     if names_emoji(corpus := lab.checkpoint.settings.corpus.name):
@@ -118,28 +120,25 @@ def _leave(said: str, view: View, lab: Lab) -> NoReturn:
     st.stop()
 
 
-def _open_on(found: Sequence[Found], model: str | None, text: str) -> str:
-    """Shows what the page opens on, unless the visitor has chosen a model, a sentence or a switch. Returns the model
-    that it opens on."""
+def _open_on(found: Sequence[Found], model: str | None, text: str) -> None:
+    """Shows what the page opens on, unless the visitor has chosen a model, a sentence or a switch."""
     memory = session()
     name = model if model in {each.name for each in found} else loading.first_choice(found)
     if not memory.chosen and memory.view.model != name:
         memory.view = memory.view.changed(model=name, text=text if name == model else "")
-    return name
 
 
-def _tell_of_switches(own_model: str) -> None:
-    """Says that switches of another page are still on. A model that nobody chose, but that other page opened on, can be
-    left with them."""
+def _tell_of_switches() -> None:
+    """Says that switches of another page still apply, and offers to do without."""
     memory = session()
     if not memory.view.switches or memory.switched_on in ("", memory.page):
         return
-    where = f"chosen on **{memory.switched_on}**"
-    still = f"A switch {where} is" if len(memory.view.switches) == 1 else f"Switches, the last {where}, are"
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="still-switched"):
-        st.markdown(f"{still} still on: this page does not show the model as it was trained.", width="content")
-        if memory.opened and memory.view.model != own_model:
-            st.button("Show this page's own example", key="start-afresh", on_click=start_afresh)
+        st.markdown(
+            f"What you changed on **{memory.switched_on}** still applies: this is not the model as it was trained.",
+            width="content",
+        )
+        st.button(_OWN, key="start-afresh", on_click=start_afresh)
 
 
 def _lab(found: Sequence[Found]) -> Lab:
@@ -189,6 +188,8 @@ def _choices(found: Sequence[Found], lab: Lab) -> None:
             for text in loading.examples(lab):
                 label = wording.plain(text)
                 st.button(label, key=f"example-{text}", type="tertiary", on_click=change_text, args=(text,))
+            if memory.chosen:
+                st.button(_OWN, key="own-example", type="tertiary", icon=":material/undo:", on_click=start_afresh)
         with st.popover("More"):
             _about(lab)
 

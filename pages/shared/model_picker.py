@@ -15,6 +15,7 @@ from transformer.access.classroom import classroom
 from transformer.access.ownership import is_pinned, may_change
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, Found, read_settings
+from transformer.config import ModelConfig
 from transformer.data.corpora import CORPORA, names_emoji
 
 _LACKS = ("-without-", "-with-one-head")
@@ -92,14 +93,16 @@ def _line(model: Found) -> str:
 
 @cached(max_entries=128, shared=True)
 def _summary(folder: Path) -> str:
-    """Returns what a model does and how well, from its settings and its newest score; CheckpointError if it is gone."""
+    """Returns what a model does, without what, and how well, from its settings and its newest score; CheckpointError if
+    it is gone."""
     settings, progress = read_settings(folder), progress_of(folder)
     corpus = settings.corpus.name
     does = CORPORA.get(corpus) or f"Sentence pairs of {Path(corpus).name}"
     newest = progress.held_out.get("random") or {
         name: progress.last("validation", name) for name in ("exact_match", "bleu")
     }
-    return f"{wording.plain(does)} · {_score(newest)}"
+    missing = settings.model.missing_parts if isinstance(settings.model, ModelConfig) else ()
+    return " · ".join((wording.plain(does), *missing, _score(newest)))
 
 
 def _score(newest: Mapping[str, Any]) -> str:

@@ -155,9 +155,7 @@ def built_without(config: AnyModelConfig) -> str:
     if not isinstance(config, ModelConfig):
         return f"This is not a Transformer but a {config.portrait}"
     consequences = {
-        "no causal mask: the decoder's positions see later ones, so each step runs the whole prefix again": (
-            not config.causal_mask
-        ),
+        "no causal mask: decoder positions see later ones too, so each step computes all again": not config.causal_mask,
         "no scaling of scores by 1/√d_k": not config.scale_scores,
         "no residual connections: what a sublayer does not pass on is lost": not config.residual,
         "no layer norm": config.norm == "none",
@@ -275,7 +273,7 @@ def heads_left(comparison: Comparison) -> str:
     seen = token(comparison.before.attention(kind).keys[key])
     when = f"as {token(comparison.before.target_tokens[step])} is written"
     if not looking:
-        return f"No other {kind.phrase} head puts half of its weight on {seen} {when}."
+        return f"No other {kind.phrase} head looks mainly at {seen} {when}."
     who = "Another head looks" if len(looking) == 1 else f"{len(looking)} other heads look"
     return f"{who} at {seen} {when}, as this one did: {listed(looking)}."
 

@@ -55,7 +55,7 @@ def test_another_sentence_goes_through_the_same_model(page: Page, server: Server
     field.fill("The animal crossed the street.")
     field.press("Enter")
     expect(page.get_by_text("The animal crossed the street. · layer 1 · head 0")).to_be_visible()
-    expect(page.get_by_text("aligned with the fewest edits")).to_be_visible()
+    expect(page.get_by_text("in line with the fewest edits")).to_be_visible()
     expect(drawn(page, "two-difference")).to_be_attached()
     expect(page).to_have_url(re.compile("other_text=The"))
 

@@ -119,8 +119,8 @@ QUERY_KEY_VALUE = Lesson(
             "has a **key**, which says what can be found there, and a **value**, which is what one gets. All three are "
             "lists of numbers. Here they have only two each, so that we can draw them as arrows and points.\n\n"
             "How well a key matches is its **score**: multiply query and key coordinate by coordinate and add. Three "
-            "words have the keys A (2, 0.5), B (−0.5, 2) and C (−1.5, −1.5). The query is (1.5, −1); with A it makes "
-            "1.5 · 2 + (−1) · 0.5 = 2.5.",
+            "words have the keys A (2, 0.5), B (−0.5, 2) and C (−1.5, −1.5). The query is (1.5, −1); with B it makes "
+            "1.5 · (−0.5) + (−1) · 2 = −2.75.",
             question="Which key gets the largest weight?",
             answer=Options(("A", "B", "C")),
             truth=_aim_truth,

@@ -25,8 +25,15 @@ function fillToken(element, token) {
   else element.removeAttribute("title");
 }
 
+const MARKS = {
+  "<s>": "The start mark: nothing is written yet.",
+  "</s>": "The end mark: the text is complete.",
+  "<pad>": "Padding: it makes sentences of a batch equally long.",
+  "<unk>": "Stands for a word that the model does not know.",
+};
+
 function notesOf(token) {
-  const notes = [];
+  const notes = token.special && MARKS[token.text] ? [MARKS[token.text]] : [];
   if (token.unseen) notes.push("This word was never seen in training.");
   if (token.read_as) notes.push(`It reads ${token.read_as} instead.`);
   if (token.changed) notes.push(token.note || "Differs from the output it is compared with.");

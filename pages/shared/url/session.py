@@ -52,8 +52,6 @@ class Session:
     """The title of the page being shown."""
     chosen: bool = False
     """True once the visitor has chosen a model, a sentence or a switch, or followed a link to them."""
-    opened: bool = True
-    """True while model and sentence are those that a page opened on: not chosen, nor named by a link."""
     switched_on: str = ""
     """The title of the page on which a switch was last chosen, or opened by a link."""
     touched: bool = False
@@ -77,7 +75,6 @@ def choose(**changes: Any) -> None:
     memory = session()
     memory.view = memory.view.changed(**changes)
     memory.chosen |= not changes.keys().isdisjoint(("model", "text", "switches"))
-    memory.opened &= changes.keys().isdisjoint(("model", "text"))
     if "switches" in changes:
         memory.switched_on = memory.page
     memory.problems = ()
@@ -86,9 +83,9 @@ def choose(**changes: Any) -> None:
 
 
 def start_afresh() -> None:
-    """Forgets model, sentence and switches, so that the page shows what it opens on; for callbacks."""
-    choose(model="", text="", switches=())
-    session().chosen, session().opened = False, True
+    """Forgets model, sentence, head and switches, so that the page shows what it opens on; for callbacks."""
+    choose(model="", text="", switches=(), layer=None, head=None)
+    session().chosen = False
 
 
 def stay() -> None:
@@ -106,7 +103,7 @@ def follow_url() -> None:
     found = in_url(View.names())
     if found and found != memory.written and not memory.touched:
         memory.view, memory.problems = View.read(found)
-        memory.chosen, memory.opened = True, False
+        memory.chosen = True
         memory.switched_on = memory.page
         memory.draft = None
     memory.touched = False

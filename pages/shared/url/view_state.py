@@ -82,15 +82,17 @@ class View(UrlState):
     layer: int | None = param(
         None,
         _INDEX,
+        resets=("model",),
         offered=lambda view, lab: range(attention_layers(lab.model).get(view.kind, 1)),
         nearest=True,
         absent="Layer {value} does not exist: the {state.kind.stack} of {context.name} has layers {first} to {last}. "
         "Layer {last} is shown.",
     )
-    """The layer; None for the last one."""
+    """The layer; None for the last one. Which head does what depends on the model, so another one starts anew."""
     head: int | None = param(
         None,
         _INDEX,
+        resets=("model",),
         offered=lambda _, lab: range(lab.model.config.n_heads),
         absent="Head {value} does not exist: {context.name} has heads {first} to {last} in every layer.",
     )

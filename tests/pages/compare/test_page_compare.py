@@ -66,8 +66,8 @@ def test_a_head_with_none_across_from_it_stands_beside_the_nearest(monkeypatch):
 
 def test_two_sentences_go_through_one_model_and_are_aligned():
     at = two(two="sentences", other_text=WIDE, kind="encoder_self")
-    assert "rows and columns aligned with the fewest edits" in said(at)
-    assert "there is nothing to match" in said(at)
+    assert "tokens of both in line with the fewest edits" in said(at)
+    assert "compared with itself" in said(at)
     at = checked(at.text_input(key="two-text").set_value("The dog.").run())
     assert at.query_params["other_text"] == "The dog."
     assert "too few to compare cell by cell" in said(at)

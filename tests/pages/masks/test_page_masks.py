@@ -74,31 +74,25 @@ def test_the_page_goes_before_what_another_page_opened_on_and_after_what_was_cho
         assert at.text_input(key="choose-text").value == text
 
 
-def test_a_switch_of_another_page_is_told_and_left_with_the_model_that_nobody_chose():
+def test_a_switch_of_another_page_is_told_and_left_for_the_pages_own_example():
     at = checked(open_page("masks").toggle(key="mask-on-causal").set_value(False).run())
-    assert "still on" not in texts(at)
+    assert "still applies" not in texts(at)
     at.query_params.clear()
     at = checked(at.switch_page("pages/home/page.py").run())
-    assert "A switch chosen on **Masks** is still on" in texts(at) and at.query_params["switch"] == "mask:causal"
+    assert "What you changed on **Masks** still applies" in texts(at) and at.query_params["switch"] == "mask:causal"
     at = checked(at.button(key="start-afresh").click().run())
-    assert "still on" not in texts(at) and "switch" not in at.query_params
+    assert "still applies" not in texts(at) and "switch" not in at.query_params
     assert at.text_input(key="choose-text").value != "m m a a m"
     at.query_params.clear()
     at = checked(at.switch_page("pages/masks/page.py").run())
     assert at.text_input(key="choose-text").value == "m m a a m" and at.toggle(key="mask-on-causal").value
 
 
-def test_a_model_that_was_chosen_is_not_left_with_a_switch():
-    at = checked(masks(switch=["mask:causal", "mask:padding"]).switch_page("pages/home/page.py").run())
-    assert "Switches, the last chosen on **Masks**, are still on" in texts(at)
-    assert not [button for button in at.button if button.key == "start-afresh"]
-
-
-def test_the_first_sentence_shown_is_the_pages_own_if_it_is_padded():
-    assert open_page("masks").selectbox(key="masks-row").value == 0
-    assert masks(beside=f"{SHORT}\nThe black cat slept.").selectbox(key="masks-row").value == 1
-    assert masks(text=SHORT, beside="The black cat slept.").selectbox(key="masks-row").value == 0
-    assert masks(beside="The black cat slept.\n" + SHORT).selectbox(key="masks-row").value == 2
+def test_the_first_sentence_shown_is_the_pages_own_beside_a_shorter_and_a_longer_one():
+    at = open_page("masks")
+    assert at.selectbox(key="masks-row").value == 0 and at.selectbox(key="masks-row").options[0] == "yours · m m a a m"
+    others = at.text_area(key="masks-beside").value.splitlines()
+    assert len(others) == 2 and len(others[1].split()) > len("m m a a m".split()) >= len(others[0].split())
 
 
 def test_a_link_without_a_kind_still_shows_cross_attention_as_it_did():
@@ -137,8 +131,8 @@ def test_own_sentences_are_the_batch_and_are_in_the_url():
     at = checked(at.text_area(key="masks-beside").set_value(SHORT).run())
     assert at.query_params["beside"] == SHORT
     assert len(figures(at)[1]["layout"]["yaxis"]["tickvals"]) == 2
-    at = checked(at.selectbox(key="masks-row").set_value(0).run())
-    assert at.query_params["row"] == "0"
+    at = checked(at.selectbox(key="masks-row").set_value(1).run())
+    assert at.query_params["row"] == "1"
 
 
 @pytest.mark.parametrize(("kind", "n_matrices"), [("encoder_self", 1), ("decoder_self", 3), ("cross", 1)])
@@ -201,17 +195,17 @@ def test_a_sentence_that_cannot_be_read_is_answered_in_a_sentence():
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "shown", "said"),
     [
-        ("99", "There is no sentence 99: the batch has sentences 0 to 1. Sentence 1 is shown."),
-        ("x", "The link says row “x”, which is not the number of a sentence in the batch"),
-        ("-1", "The link says row “-1”"),
+        ("99", 1, "There is no sentence 99: the batch has sentences 0 to 1. Sentence 1 is shown."),
+        ("x", 0, "The link says row “x”, which is not the number of a sentence in the batch"),
+        ("-1", 0, "The link says row “-1”"),
     ],
 )
-def test_a_row_that_does_not_exist_shows_one_that_does_and_says_so(row, said):
+def test_a_row_that_does_not_exist_shows_one_that_does_and_says_so(row, shown, said):
     at = masks(beside=SHORT, row=row)
-    assert at.selectbox(key="masks-row").value == 1 and plain(said) in texts(at)
-    at = checked(at.selectbox(key="masks-row").set_value(0).run())
+    assert at.selectbox(key="masks-row").value == shown and plain(said) in texts(at)
+    at = checked(at.selectbox(key="masks-row").set_value(1 - shown).run())
     assert plain(said) not in texts(at)
 
 

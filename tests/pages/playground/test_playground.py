@@ -271,9 +271,13 @@ def output_with(weights, tokens, source=("a", "b", "c", "</s>")):
         (
             np.eye(4)[[2, 1, 0, 3]],
             "anti_diagonal",
-            "on letter t counted from the end, as you guessed.",
+            "it looks at the last one, and so on backwards: a head puts 100 % of its weight there, as you guessed.",
         ),
-        (np.eye(4), "anti_diagonal", "puts 100 % of its weight on letter t. You guessed “backwards”."),
+        (
+            np.eye(4),
+            "anti_diagonal",
+            "and so on in order: a head puts 100 % of its weight there. You guessed “backwards”.",
+        ),
         (
             np.eye(4)[[1, 2, 0, 3]],
             "",

@@ -15,6 +15,7 @@ def test_each_line_says_what_a_model_does_and_its_score():
     lines = {model.name: _line(model) for model in list_checkpoints()}
     assert lines["reverse"].endswith("· 99.9 % of 1,000 right") and "from the last to the first" in lines["reverse"]
     assert lines["everyday-en-fr"] == "Sentence pairs of en\\-fr\\-distilled\\.tsv\\.gz · 50 BLEU"
+    assert " · no causal mask · " in lines["reverse-without-mask"]
     assert lines[PRONOUNS].endswith("· not tested yet")
 
 
