@@ -70,7 +70,7 @@ def example_text(picture: Matrix, data: MatrixData, context: PageContext) -> str
     rows = [row for row, label in enumerate(data.rows.labels) if step is not None and wording.bare(label) in asked]
     for row in (*rows, *range(len(data.rows.labels))):
         column = int(data.values[row].argmax())
-        if not data.rows.special[row] and not data.columns.special[column]:
+        if data.values[row, column] > 0 and not data.rows.special[row] and not data.columns.special[column]:
             looks, seen = (wording.token(side.typed[i]) for side, i in ((data.rows, row), (data.columns, column)))
             return f" · for example, {looks} looks most at {seen} ({data.values[row, column]:.2f})"
     return ""

@@ -119,7 +119,7 @@ def render_overview(context: PageContext) -> None:
     shape = context.inspection.attention(context.view.kind).weights.shape
     said = ["All layers and heads"]
     if context.view.switches:
-        said.append("as the switches changed it")
+        said.append("as the switches changed them")
     if max(shape[2:]) > SIDE:
         said.append("each pixel is the largest weight in its patch")
     st.caption(" · ".join(said))

@@ -42,7 +42,7 @@ _CONFUSED = (
     "it; a model that was trained with them would copy its answers from there."
 )
 _NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are visible."
-_LOSS_HELP = "Loss: the mean over all tokens of the outputs with all masks, their end marks among them."
+_LOSS_HELP = "Loss: how badly each token of the outputs with all masks is predicted, on average; end marks count too."
 
 
 def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
@@ -121,7 +121,7 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
             row,
             PAGE.take("row"),
             key="masks-row",
-            names=lambda i: f"{i} · {texts[i]}" if i else f"yours · {texts[i]}",
+            names=lambda i: f"{i} · {texts[i]}" if i else f"0, yours · {texts[i]}",
         )
     explained = partial(explain, MASKS_EXPLAINED, context.lab.model.config)
     data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row), explain=explained)
@@ -199,7 +199,7 @@ def _what_changed(data: LeakData, off: set[MaskKind]) -> None:
         before, after = (wording.plain(words[i]) or "(no words)" for words in data.written)
         cut = f" It wrote no end mark and was cut off after {len(data.outputs[1][i])} tokens."
         st.markdown(
-            f"{f'Sentence {i}' if i else 'Your sentence'}, decoded step by step: *{before}* became *{after}*."
+            f"Sentence {i}{'' if i else ' (yours)'}, decoded step by step: *{before}* became *{after}*."
             f"{'' if data.ended[1, i] else cut}"
         )
 

@@ -88,7 +88,7 @@ def said_of(output: LiveOutput, guess: str) -> str:
         case "scattered":
             said = f"A head puts {share} on one letter at a time; which one depends on the letters"
         case "even":
-            said = f"No head has settled on a letter: even the clearest puts only {share} on one"
+            said = f"No head of its last layer has settled on a letter: even the clearest puts only {share} on one"
     if not guess:
         return f"{said}."
     return f"{said}, as you guessed." if guess == found.shape else f"{said}. You guessed “{SHAPES[guess]}”."

@@ -84,7 +84,7 @@ def choose(**changes: Any) -> None:
 
 def start_afresh() -> None:
     """Forgets model, sentence, head and switches, so that the page shows what it opens on; for callbacks."""
-    choose(model="", text="", switches=(), layer=None, head=None)
+    choose(model="", text="", switches=())
     session().chosen = False
 
 

@@ -35,7 +35,7 @@ def test_a_term_is_explained_on_hover_on_focus_and_on_touch(page: Page, server: 
 
 def test_terms_are_marked_once_and_texts_stay_as_they_are_written(page: Page, server: Server):
     page.goto(server.link("masks", model=REVERSE, text="a b c"))
-    legend = page.get_by_text(re.compile("^Coloured: the query may attend to the key"))
+    legend = page.get_by_text(re.compile("^A row is a"))
     expect(term(page, "query")).to_have_count(1)
     for kind, said in (
         ("Encoder self", "Encoder self-attention has no causal mask"),

@@ -90,7 +90,9 @@ def test_a_switch_of_another_page_is_told_and_left_for_the_pages_own_example():
 
 def test_the_first_sentence_shown_is_the_pages_own_beside_a_shorter_and_a_longer_one():
     at = open_page("masks")
-    assert at.selectbox(key="masks-row").value == 0 and at.selectbox(key="masks-row").options[0] == "yours · m m a a m"
+    assert (
+        at.selectbox(key="masks-row").value == 0 and at.selectbox(key="masks-row").options[0] == "0, yours · m m a a m"
+    )
     others = at.text_area(key="masks-beside").value.splitlines()
     assert len(others) == 2 and len(others[1].split()) > len("m m a a m".split()) >= len(others[0].split())
 
