@@ -121,8 +121,8 @@ WHY_ATTENTION = Lesson(
             answer=Estimate(least=0, most=100, unit=" %", close=15),
             truth=_exact_truth,
             expects=(0, 30),
-            do="Give it longer and longer strings. The figure shows how many of many strings of each length come out "
-            "without one.",
+            do="Give it longer and longer strings. The figure shows, over many strings, how many of each length "
+            "come out without a mistake.",
             controls=(_LENGTH,),
             scene=_exact_scene,
             keep="A vector of fixed size holds less of each word the longer the sentence is.",
