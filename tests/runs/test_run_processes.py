@@ -12,6 +12,7 @@ from tiny_runs import create, losses, wait_until
 
 from transformer.checkpoints.settings import read_settings
 from transformer.runs import run_folder
+from transformer.runs.launch import NICENESS
 from transformer.runs.run_lock import claim, threads_for, usable_cpus
 from transformer.runs.status import RunError, Status, is_alive, status, write_status
 from transformer.runs.status import run_folder as folder_of
@@ -53,6 +54,12 @@ def test_a_detached_run_killed_without_warning_resumes_bit_equal(children):
     assert losses(killed) == losses(whole)
 
 
+def test_a_run_that_a_trainer_starts_is_no_nicer_than_the_trainer():
+    code = "import os; from transformer.runs.launch import lower_priority as low; low(); low(); print(os.nice(0))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == max(psutil.Process().nice(), NICENESS)
+
+
 @pytest.mark.slow
 def test_a_detached_run_pauses_on_request_and_stops_later(children):
     run_id = create(max_steps=100_000)
@@ -61,7 +68,7 @@ def test_a_detached_run_pauses_on_request_and_stops_later(children):
     wait_until(lambda: run_folder.metrics(run_id), "the first row")
     assert status(run_id).state == "running"
     process = psutil.Process(status(run_id).pid)
-    assert process.nice() == min(19, psutil.Process().nice() + 10)
+    assert process.nice() == max(psutil.Process().nice(), NICENESS)
     assert os.getsid(process.pid) != os.getsid(0)
     run_folder.pause(run_id)
     wait_until(lambda: status(run_id).state == "paused", "the pause")

@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from transformer.runs.launch import NICENESS, READY
+from transformer.runs.launch import READY, lower_priority
 
 ORPHAN_CHECK_S = 30.0
 _LARGEST_REQUEST = 65_536
@@ -25,8 +25,7 @@ _LARGEST_REQUEST = 65_536
 
 def main() -> int:
     """Imports, says so, and serves requests until nobody is left to make any."""
-    with contextlib.suppress(AttributeError, OSError):
-        os.nice(NICENESS)
+    lower_priority()
     line = socket.socket(fileno=0)
     import_trainer()
     gc.collect()

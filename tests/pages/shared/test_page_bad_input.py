@@ -106,8 +106,8 @@ def test_a_switch_is_read_and_printed_back_or_refused_with_a_sentence(text):
 
 
 def shown(at):
-    """All that the page says; raw markup in it would have to be the page's own."""
-    said = texts(at)
+    """All that the page says but for escaped signs; raw markup in it would have to be the page's own."""
+    said = texts(at).replace("\\<", "")
     assert "<script" not in said and "onerror=alert(1)>" not in said and "\u202e" not in said and "\x00" not in said
     return said
 
