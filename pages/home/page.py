@@ -25,6 +25,7 @@ from pages.shared.fields import drawer
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import problems, write_url
+from transformer.data.tasks import TASKS
 from transformer.lab import AttentionKind
 from transformer.model.seq2seq import attention_layers
 from transformer.views.attention.matrices import HeadMatrix, TokenLines
@@ -40,7 +41,9 @@ inspection = context.inspection
 chosen = context.view.head
 heads = tuple(range(context.lab.model.config.n_heads)) if chosen is None else (chosen,)
 cross = HeadMatrix(kind=AttentionKind.CROSS, layer=context.layer, heads=heads)
-lines = TokenLines(of=cross, labels=("sentence", "translation"))
+is_task = context.lab.checkpoint.settings.corpus.name in TASKS
+labels = ("input", "output") if is_task else ("sentence", "translation")
+lines = TokenLines(of=cross, labels=labels)
 change = sentence_change(context)
 
 
@@ -54,8 +57,8 @@ def draw(data: MatrixData) -> None:
         source_unseen=context.sentence.unseen_tokens,
         source_changed=change.source,
         target_changed=change.target,
-        source_label="sentence",
-        target_label="translation",
+        source_label=labels[0],
+        target_label=labels[1],
         off=data.off,
         key="home-lines",
     )

@@ -1,4 +1,4 @@
-"""What the learner found: every question answered so far, the answer beside the guess, and the sentences to keep."""
+"""The summary of what the learner found: each question answered, the answer beside the guess, the sentence to keep."""
 
 from collections.abc import Iterator
 

@@ -13,7 +13,7 @@ from pages.shared.controls import choose_kind
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import MASKS_EXPLAINED, explain
 from pages.shared.guard import guard
-from pages.shared.url.session import choose, session
+from pages.shared.url.session import choose, session, start_afresh
 from transformer.analysis.attention.mask_leakage import Forcing
 from transformer.interventions import DisableMask, MaskKind, merged
 from transformer.model.kinds import AttentionKind
@@ -78,12 +78,14 @@ def render_toggles(context: PageContext) -> None:
     """Renders a toggle for each mask; lifting one is a switch like any other and applies on the other pages too."""
     off = {mask for spec in _masks_off(context) for mask in spec.lifts}
     never = set() if context.lab.model.config.causal_mask else {"causal"}
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         for mask, label in _TOGGLES.items():
             if mask in never:
                 st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
             else:
                 fields.toggle(label, mask not in off, partial(_flip, mask), key=f"mask-on-{mask}")
+        if never:
+            st.button("Open a model that has one", key="masks-with-causal", type="tertiary", on_click=start_afresh)
     others = [spec.label() for spec in context.view.switches if not spec.lifts]
     if others:
         st.caption(f"Only mask switches apply on this page. Left out here: {wording.plain('; '.join(others))}.")

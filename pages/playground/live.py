@@ -91,7 +91,7 @@ def _state(run: Run | None, text: str, output: LiveOutput | None) -> None:
             st.markdown(f"**Paused** at step {run.status.step:,} of {run.settings.train.max_steps:,}.")
         else:
             said, onwards = ending(run, PAGE.now, output)
-            st.markdown(said)
+            st.markdown(f"{said} **{onwards.said}**" if onwards.said else said)
             _lead_on(run, text, onwards, output)
     if run is not None and is_asked(PAGE.now):
         beside(output if is_over(run) else None)
@@ -101,8 +101,6 @@ def _lead_on(run: Run, text: str, onwards: Next, output: LiveOutput | None) -> N
     head = clearest_head(output) if output is not None and output.weights.size else None
     at = {} if head is None else {"layer": head.layer, "head": head.head}
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        if onwards.said:
-            st.markdown(onwards.said, width="content")
         for label, knobs in onwards.buttons.items():
             st.button(label, key=f"playground-onwards-{label}", on_click=turn, kwargs=knobs)
         run_status.look_inside(run.id, text, run.settings.model, **at)

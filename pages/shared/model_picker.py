@@ -10,6 +10,7 @@ import streamlit as st
 from pages.shared import loading, wording
 from pages.shared.cache import cached
 from pages.shared.fields import one_of
+from pages.shared.glossary import term_of
 from pages.shared.url.session import choose, session
 from transformer.access.classroom import classroom
 from transformer.access.ownership import is_pinned, may_change
@@ -25,6 +26,7 @@ _LACKS = ("-without-", "-with-one-head")
 def choose_model(found: Sequence[Found], name: str) -> None:
     """Renders a button with the model's name, which opens the list of models."""
     listed = sorted(found, key=_place)
+    lines = [_line(model) for model in listed]
     with st.container(width=220, gap=None, key="model-picker"):
         st.markdown(_whose(found, name))
         # A popover that was used is drawn anew, closed, over the new result.
@@ -35,8 +37,10 @@ def choose_model(found: Sequence[Found], name: str) -> None:
                 name,
                 change_model,
                 key="choose-model",
-                captions=[_line(model) for model in listed],
+                captions=lines,
             )
+            if any("BLEU" in line for line in lines) and (bleu := term_of("BLEU")):
+                st.caption(f"{bleu.name}: {bleu.meaning}")
 
 
 def change_model(name: str) -> None:

@@ -273,9 +273,9 @@ def heads_left(comparison: Comparison) -> str:
     seen = token(comparison.before.attention(kind).keys[key])
     when = f"as {token(comparison.before.target_tokens[step])} is written"
     if not looking:
-        return f"No other {kind.phrase} head looks mainly at {seen} {when}."
+        return f"No other {kind.phrase} head looks mainly at {seen}, where this one looked most, {when}."
     who = "Another head looks" if len(looking) == 1 else f"{len(looking)} other heads look"
-    return f"{who} at {seen} {when}, as this one did: {listed(looking)}."
+    return f"{who} at {seen}, where this one looked most, {when}: {listed(looking)}."
 
 
 def switch_notes(comparison: Comparison) -> tuple[str, ...]:
@@ -360,7 +360,7 @@ def change_of(before: Sequence[str], after: Sequence[str]) -> str:
     """
     edits = [edit for edit in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if edit[0] != "equal"]
     if not edits:
-        return "The translation stayed the same."
+        return "The output stayed the same."
     lost, new = sum(a1 - a0 for _, a0, a1, _, _ in edits), sum(b1 - b0 for _, _, _, b0, b1 in edits)
     if 2 * lost > len(before) or 2 * new > len(after):
         return ""

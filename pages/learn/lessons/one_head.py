@@ -22,7 +22,7 @@ _CELL = Control(
     name="closed", label="The entry is closed in", options={"1": "layer 1", "0": "layer 0", "none": "no layer"}
 )
 _EMPTY = Drawing(rows=tuple(reversed(TEXT.split())), columns=tuple(TEXT.split()))
-"""What is drawn: for each letter that is written, the input letter that the head looks at most."""
+"""The empty matrix: for each letter that is written, the learner marks the input letter that the head looks at most."""
 _LETTERS = Control(name="length", label="Letters", options={"6": "6", "4": "4", "9": "9"})
 
 

@@ -51,9 +51,14 @@ def marked(written: str, answer: str) -> str:
     """Returns an output in Markdown, with each wrong letter in bold red, and says whether it is right."""
     got, right = written.split(), answer.split()
     if got == right:
-        return f"`{written}` :green[right]"
+        return f"`{_together(written)}` :green[right]"
     shown = [
-        f"`{letter}`" if i < len(right) and letter == right[i] else f":red[**{letter}**]"
+        f"`{letter}`" if i < len(right) and letter == right[i] else f":red[**`{letter}`**]"
         for i, letter in enumerate(got)
     ]
-    return f"{' '.join(shown)} :red[wrong]; right is `{answer}`"
+    return f"{' '.join(shown)} :red[wrong]; right is `{_together(answer)}`"
+
+
+def _together(text: str) -> str:
+    """Returns a text that stays on one line."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")

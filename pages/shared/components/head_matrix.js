@@ -79,7 +79,9 @@ export default live(function ({ data, parentElement, setTriggerValue }) {
     const same = (name) => JSON.stringify(next[name]) === JSON.stringify(data[name]);
     if (!["shape", "state", "off", "top", "titles", "colours", "unclickable", "forbids", "chosen"].every(same)) return false;
     const longest = (tokens) => Math.max(...tokens.map((token) => [...token.text].length));
-    if (["rows", "columns"].some((side) => longest(next[side]) !== longest(data[side]))) return false;
+    const room = data.steady ? Math.max(longest(data.rows), longest(data.columns)) : 0;
+    const fits = (side) => longest(next[side]) === longest(data[side]) || (side === "rows" && longest(next.rows) <= room);
+    if (!["rows", "columns"].every(fits)) return false;
     if (!root.isConnected || dark !== isDark(root)) return false;
     data = next;
     title.textContent = data.title;
@@ -144,10 +146,12 @@ export default live(function ({ data, parentElement, setTriggerValue }) {
     wide = root.clientWidth;
     const widest = (side) => Math.max(...names[side].map((element) => [...element.textContent].length), 1);
     const letters = { row: Math.min(18, widest("row")), column: Math.min(18, widest("column")) };
+    if (data.steady) letters.row = Math.max(letters.row, letters.column);
+    const rows = data.steady ? Math.max(width, height) : height;
     cell = LARGEST;
     for (let round = 0; round < 3; round++) {
       const left = 30 + letters.row * 0.6 * sizeOf(cell);
-      cell = Math.max(SMALLEST, Math.min(LARGEST, (wide - left - 4) / width, Math.max(20, TALLEST / height)));
+      cell = Math.max(SMALLEST, Math.min(LARGEST, (wide - left - 4) / width, Math.max(20, TALLEST / rows)));
     }
     if (cell > 12) cell = Math.floor(cell);
     const size = sizeOf(cell);

@@ -50,9 +50,13 @@ def draw_matrix(described: Mapping[str, Any] | None, *, live: Live | None = None
 
 
 def described_matrix(
-    view: DrawnMatrix, data: MatrixData, *, label: str, title: str = "", forbids: bool = False
+    view: DrawnMatrix, data: MatrixData, *, label: str, title: str = "", forbids: bool = False, steady: bool = False
 ) -> dict[str, Any]:
-    """Returns a matrix as the script draws it, below a title of its own if there is one."""
+    """Returns a matrix as the script draws it, below a title of its own if there is one.
+
+    A `steady` one keeps its cells where they are when rows come, go or change their names, as an output does while its
+    model learns: it has room for names as long as the columns' and, if it is to be square, for as many rows.
+    """
     values, rows, columns, off = data.values, data.rows, data.columns, data.off
     top, least, chosen = view.top(data), view.least(data), view.chosen(data)
     if values.shape != (len(rows.labels), len(columns.labels)):
@@ -82,6 +86,7 @@ def described_matrix(
         "unclickable": data.entries is None,
         "label": label,
         "title": title,
+        "steady": steady,
         "colours": colours_of(view.kind),
         "scales": scale_colours(theme.greys if off else theme.sequential),
         "masked": palette_colours("masked"),

@@ -313,5 +313,6 @@ def _used(said: Param, value: Any) -> str:
     """Says what is taken in place of nonsense: "10 is used"; does not repeat long text."""
     if value is None or value in ("", ()) or said.many or said.form.write(value) is None:
         return "it is left out"
-    text = str(said.form.write(value))
+    if not (text := str(said.form.write(value))):
+        return "none of it is used"
     return f"{text} is used" if len(text) <= _QUOTED else f"the first {len(text):,} are used"

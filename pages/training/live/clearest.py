@@ -98,7 +98,7 @@ def _described(output: LiveOutput, found: Clearest) -> dict[str, Any]:
         mask=output.mask[found.layer, :rows],
     )
     view = HeadMatrix(kind="cross", layer=found.layer, heads=(found.head,))
-    return described_matrix(view, matrix, label=_LABEL, title=found.title)
+    return described_matrix(view, matrix, label=_LABEL, title=found.title, steady=True)
 
 
 def _side(tokens: tuple[str, ...]) -> Side:

@@ -38,7 +38,7 @@ def test_the_models_differ_from_the_whole_one_in_one_setting():
 def test_the_page_shows_both_outputs_for_the_visitors_string():
     at = open_page("gallery", without="reverse-without-mask", text="h e l p")
     said = texts(at)
-    assert "`p l e h` :green[right]" in said
+    assert "`p\u00a0l\u00a0e\u00a0h` :green[right]" in said
     assert "It learned to cheat" in said
     assert f"{MANY} of {MANY} new strings right" in said
 

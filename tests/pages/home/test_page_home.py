@@ -99,7 +99,7 @@ def test_became_is_only_said_of_a_small_aligned_change():
     before = ("L'", "animal", "a", "suivi", "le", "chat", "parce", "qu'", "il", "était", "fatigué", ".")
     after = ("L'", "animal", "a", "suivi", "le", "chat", "parce", "qu'", "elle", "était", "large", ".")
     assert change_of(before, after) == "*il* became *elle*, *fatigué* became *large*."
-    assert change_of(before, before) == "The translation stayed the same."
+    assert change_of(before, before) == "The output stayed the same."
     assert change_of(before, (*before[:2], "n'", "a", "pas", *before[3:])) == (
         "All 12 tokens are kept, and 2 are added."
     )

@@ -73,5 +73,6 @@ def test_strings_are_of_the_length_asked_for_and_unseen_in_training():
 
 
 def test_wrong_letters_are_marked_and_right_ones_are_not():
-    assert marked("c b a", "c b a") == "`c b a` :green[right]"
-    assert marked("c a a d", "c b a") == "`c` :red[**a**] `a` :red[**d**] :red[wrong]; right is `c b a`"
+    right = "`c\u00a0b\u00a0a`"
+    assert marked("c b a", "c b a") == f"{right} :green[right]"
+    assert marked("c a a d", "c b a") == f"`c` :red[**`a`**] `a` :red[**`d`**] :red[wrong]; right is {right}"

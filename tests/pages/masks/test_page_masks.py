@@ -242,3 +242,10 @@ def test_switches_that_this_page_leaves_out_are_named():
 
 def test_tokens_are_never_markup():
     assert plain("<b>") not in json.dumps(figures(masks(beside="<b>x</b> & <script>")))
+
+
+def test_a_model_without_a_causal_mask_leads_to_one_that_has_it():
+    at = open_page("masks", model="reverse-without-mask", text="a b c")
+    assert at.toggle(key="mask-never-causal").disabled
+    at = checked(at.button(key="masks-with-causal").click().run())
+    assert at.toggle(key="mask-on-causal").value and at.text_input(key="choose-text").value == "m m a a m"

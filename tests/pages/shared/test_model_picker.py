@@ -1,7 +1,7 @@
 """The list of models: a line on each with its score, in an order that helps, and a sentence that fits the choice."""
 
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
 from pages.shared.model_picker import _line
 from transformer.checkpoints.settings import list_checkpoints, read_settings
@@ -17,6 +17,10 @@ def test_each_line_says_what_a_model_does_and_its_score():
     assert lines["everyday-en-fr"] == "Sentence pairs of en\\-fr\\-distilled\\.tsv\\.gz · 50 BLEU"
     assert " · no causal mask · " in lines["reverse-without-mask"]
     assert lines[PRONOUNS].endswith("· not tested yet")
+
+
+def test_what_bleu_means_stands_below_the_list():
+    assert "BLEU: Compares the runs of one to four words" in texts(open_page())
 
 
 def test_own_models_stand_first_and_those_that_lack_a_part_last():
