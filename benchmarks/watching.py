@@ -1,12 +1,13 @@
 """Measures what it costs to watch a run, in a browser of its own: `python benchmarks/watching.py`.
 
 On the page of each training in turn: how much longer *reverse* takes beside its open page than without a page, and what
-the server and the browser spend of each second meanwhile, and how often another step is seen. Meant for two quiet
-cores.
+the server and the browser spend of each second meanwhile, how often another step is seen, and, on the Playground, when
+the curve first moves and when the output is right. Meant for two quiet cores.
 """
 
 import argparse
 import json
+import math
 import re
 import statistics
 import sys
@@ -25,14 +26,22 @@ from playwright.sync_api import Locator, Page
 COUNT = """() => {
   const text = (node) => [...(node.shadowRoot ?? node).childNodes]
     .map((child) => (child.nodeType === Node.TEXT_NODE ? child.textContent : text(child))).join(" ");
+  const begin = performance.now();
+  const curves = () => [...document.querySelectorAll(".st-key-playground-curves *")]
+    .flatMap((element) => [...(element.shadowRoot?.querySelectorAll("path") ?? [])])
+    .some((path) => path.getAttribute("d"));
   window.steps = new Set();
+  window.moved = window.right = null;
   setInterval(() => {
     const shown = document.querySelector(".st-key-playground-chips, .st-key-readings");
-    const step = shown && /(?:Output at )?step ([\\d,]+)/.exec(text(shown))?.[1];
+    const said = shown ? text(shown).replace(/\\s+/g, " ") : "";
+    const step = /(?:Output at )?step ([\\d,]+)/.exec(said)?.[1];
     if (step) window.steps.add(step);
+    if (curves()) window.moved ??= performance.now() - begin;
+    if (/ f \\S+ e \\S+ d \\S+ c \\S+ b \\S+ a \\S+ <\\/s>/.test(said)) window.right ??= performance.now() - begin;
   }, 50);
 }"""
-"""Notes the steps that are on the screen."""
+"""Notes the steps that are on the screen, and when the Playground's curve is first drawn and its output first right."""
 LOOK_EVERY_S = 0.25
 """Seconds: a look costs the trainer next to nothing then."""
 PARAMETERS: dict[str, dict[str, str]] = {"playground": {}, "train": {"corpus": "reverse"}}
@@ -52,12 +61,16 @@ class Watched(NamedTuple):
     browser: float
     watched_s: float
     alone_s: float
+    moved_s: float
+    """The seconds from the press to the first curve, and to the right output; NaN on Train, which draws others."""
+    right_s: float
 
     def __str__(self) -> str:
+        pressed = f"; curve after {self.moved_s:.2f} s, right output after {self.right_s:.1f} s"
         return (
             f"watched {self.watched_s:.2f} s, alone {self.alone_s:.2f} s, ratio {self.ratio:.2f}; "
             f"{self.updates:.1f} updates a second; of a second the server takes {self.server:.2f} s "
-            f"and the browser {self.browser:.2f} s"
+            f"and the browser {self.browser:.2f} s{'' if math.isnan(self.moved_s) else pressed}"
         )
 
 
@@ -94,11 +107,12 @@ def watched(server: Server, page: Page, name: str) -> Watched:
     own = trained_s(server, run)
     took, after = time.perf_counter() - begin, spent(server)
     updates = page.evaluate("() => window.steps.size") / own
+    moved_s, right_s = (math.nan if ms is None else ms / 1000 for ms in page.evaluate("() => [moved, right]"))
     other = started(page, page.get_by_role("button", name=AGAIN[name], exact=True))
     page.goto("about:blank")
     alone = trained_s(server, other)
     server_s, browser_s = ((late - early) / took for early, late in zip(before, after, strict=True))
-    return Watched(updates, own / alone, server_s, browser_s, own, alone)
+    return Watched(updates, own / alone, server_s, browser_s, own, alone, moved_s, right_s)
 
 
 def start(page: Page, name: str) -> Locator:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.playground.choices import PAGE, SLOW
 from pages.playground.running import pause, play, restart, slow_down, step, turn
@@ -16,12 +17,23 @@ from transformer.runs.run_folder import Run
 
 
 def render_controls(run: Run | None) -> None:
-    """Renders everything that can be pressed or turned; each button is always there and in its place."""
-    with st.container(gap="xsmall"):
+    """Renders everything that can be pressed or turned; each button is always there and in its place.
+
+    On a phone the style sheet moves the knobs and the parts below what they change.
+    """
+    with st.container(gap="xsmall", key="playground-bar"):
         with st.container(horizontal=True, gap="xsmall", vertical_alignment="bottom", key="playground-controls"):
-            _buttons(run)
-            _knobs()
+            with _row("buttons"):
+                _buttons(run)
+            with _row("knobs"):
+                _knobs()
         _parts()
+
+
+def _row(name: str) -> DeltaGenerator:
+    return st.container(
+        horizontal=True, gap="xsmall", vertical_alignment="bottom", width="content", key=f"playground-{name}"
+    )
 
 
 def _parts() -> None:

@@ -1,4 +1,4 @@
-"""The choice of a model: each with what it does and how well, in one line."""
+"""The choice of a model: each with what it does, how well, and an example, in one line."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from pages.shared.fields import one_of
 from pages.shared.glossary import term_of
 from pages.shared.url.session import choose, session
 from transformer.access.classroom import classroom
-from transformer.access.ownership import is_pinned, may_change
+from transformer.access.ownership import is_pinned, may_change, may_take
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, Found, read_settings
 from transformer.config import ModelConfig
-from transformer.data.corpora import CORPORA, names_emoji
+from transformer.data.corpora import CORPORA, load_corpus, names_emoji
 
 _LACKS = ("-without-", "-with-one-head")
 """Parts of the names of shipped models that lack something: these stand last."""
@@ -90,15 +90,18 @@ def _place(model: Found) -> tuple[bool, bool, bool, bool, bool]:
 
 def _line(model: Found) -> str:
     try:
-        return _summary(model.folder)
+        summary, example = _summary(model.folder)
     except CheckpointError as error:
         return wording.plain(str(error))
+    if not example or not may_take(model.folder):
+        return summary
+    return f"{summary} · “{wording.plain(example)}”"
 
 
 @cached(max_entries=128, shared=True)
-def _summary(folder: Path) -> str:
-    """Returns what a model does, without what, and how well, from its settings and its newest score; CheckpointError if
-    it is gone."""
+def _summary(folder: Path) -> tuple[str, str]:
+    """Returns what a model does, without what, and how well, from its settings and its newest score, and the sentence
+    that it opens on, "" if it follows none; CheckpointError if it is gone."""
     settings, progress = read_settings(folder), progress_of(folder)
     corpus = settings.corpus.name
     does = CORPORA.get(corpus) or f"Sentence pairs of {Path(corpus).name}"
@@ -106,7 +109,8 @@ def _summary(folder: Path) -> str:
         name: progress.last("validation", name) for name in ("exact_match", "bleu")
     }
     missing = settings.model.missing_parts if isinstance(settings.model, ModelConfig) else ()
-    return " · ".join((wording.plain(does), *missing, _score(newest)))
+    offered = load_corpus(corpus).examples if corpus in CORPORA else settings.pinned
+    return " · ".join((wording.plain(does), *missing, _score(newest))), offered[0] if offered else ""
 
 
 def _score(newest: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
 from pages.shared.model_picker import _line
+from pages.shared.wording import plain
 from transformer.checkpoints.settings import list_checkpoints, read_settings
 from transformer.data.corpora import load_corpus
 from transformer.lab import load
@@ -13,10 +14,13 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
 
 def test_each_line_says_what_a_model_does_and_its_score():
     lines = {model.name: _line(model) for model in list_checkpoints()}
-    assert lines["reverse"].endswith("· 99.9 % of 1,000 right") and "from the last to the first" in lines["reverse"]
-    assert lines["everyday-en-fr"] == "Sentence pairs of en\\-fr\\-distilled\\.tsv\\.gz · 50 BLEU"
+    assert (
+        lines["reverse"].endswith("· 99.9 % of 1,000 right · “a b c d e”")
+        and "from the last to the first" in lines["reverse"]
+    )
+    assert lines["everyday-en-fr"] == f"Sentence pairs of en\\-fr\\-distilled\\.tsv\\.gz · 50 BLEU · “{plain(CLASSIC)}”"
     assert " · no causal mask · " in lines["reverse-without-mask"]
-    assert lines[PRONOUNS].endswith("· not tested yet")
+    assert lines[PRONOUNS].endswith(f"· not tested yet · “{plain(CLASSIC)}”")
 
 
 def test_what_bleu_means_stands_below_the_list():

@@ -20,7 +20,7 @@ from transformer.text.tokenizer import Tokenizer
 
 EVERY_S = 0.07
 """The least time between two outputs."""
-SHARE = 0.06
+SHARE = 0.08
 """The largest share of the time, about, that goes into being watched."""
 ASKED_EVERY_S = 0.25
 """How often a trainer that nobody watches looks if somebody does."""
