@@ -9,6 +9,7 @@ from pages.shared import loading, wording
 from pages.shared.cache import cached
 from pages.shared.context import PageContext, is_transformer
 from pages.shared.header import change_text
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import session
 from pages.shared.waiting import give_way
 from transformer.access.classroom import classroom
@@ -18,6 +19,7 @@ from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import AblateHeads, DisableMask, heads_set_to, merged
 from transformer.lab import AttentionKind, Lab
 
+TEXTS = Texts("home")
 _CHANGES = (
     ("tired", "wide"),
     ("wide", "tired"),
@@ -65,7 +67,7 @@ def class_lesson() -> None:
     if (found := classroom()).lesson:
         st.page_link(
             "pages/learn/page.py",
-            label=f"The lesson of your class: {wording.plain(found.lesson_title)}",
+            label=TEXTS("class_lesson", lesson=wording.plain(found.lesson_title)),
             icon=":material/school:",
             query_params={"lesson": found.lesson},
         )
@@ -78,10 +80,10 @@ def change_to_try(context: PageContext) -> tuple[str, str] | None:
     for old, new in _CHANGES:
         if f" {old} " in padded and not context.lab.unknown(new):
             changed = f" {text}".replace(f" {old}", f" {new}", 1).strip()
-            return f"Change *{old}* to *{new}*", changed
+            return TEXTS("change", old=old, new=new), changed
     if context.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort") and " " in text:
         symbols = text.split()
-        return "Move the first symbol to the end", " ".join([*symbols[1:], symbols[0]])
+        return TEXTS("move_first"), " ".join([*symbols[1:], symbols[0]])
     return None
 
 
@@ -95,14 +97,11 @@ def render_without_attention(context: PageContext) -> None:
     """Renders the translation of a model that has no attention to draw, and what to do next."""
     render_translation(context)
     n_tokens = len(context.inspection.source_tokens)
-    st.markdown(
-        f"There are no lines to draw: the encoder read all {n_tokens} tokens into one vector of "
-        f"{context.lab.model.config.d_model} numbers, and the decoder wrote from that vector alone."
-    )
+    st.markdown(TEXTS("one_vector", n=n_tokens, d_model=context.lab.model.config.d_model))
     if offered := change_to_try(context):
         try_a_change(offered)
     st.space("small")
-    st.markdown("## Explore further")
+    st.markdown(f"## {TEXTS('further')}")
     watch_one_learn()
     _lessons()
     _before_attention(context)
@@ -111,10 +110,10 @@ def render_without_attention(context: PageContext) -> None:
 
 def look_further(context: PageContext) -> None:
     """Renders links with everything filled in: the lessons, the head that this output needs most, and, folded, more."""
-    st.markdown("## Explore further")
+    st.markdown(f"## {TEXTS('further')}")
     _lessons()
     _most_needed_head(context)
-    with st.expander("More to try with this sentence"):
+    with st.expander(TEXTS("more")):
         if is_transformer(context.lab):
             _experiments(context)
         _before_attention(context)
@@ -125,43 +124,38 @@ def _experiments(context: PageContext) -> None:
     _which_heads(context)
     layer = context.lab.model.config.n_decoder_layers - 1
     everything = AblateHeads("decoder", layer, "cross", tuple(range(context.lab.model.config.n_heads)))
-    _link(context, (everything,), f"What is left without layer {layer}'s cross-attention? Switch off all its heads.")
+    _link(context, (everything,), TEXTS("without_layer", layer=layer))
     if context.lab.model.config.causal_mask:
-        _link(
-            context, (DisableMask("causal"),), "What if each word could see the words after it? Lift the causal mask."
-        )
+        _link(context, (DisableMask("causal"),), TEXTS("without_mask"))
     _smallest_set(context)
 
 
 def watch_one_learn() -> None:
     """Renders the link to the Playground, which needs no knowledge."""
-    st.page_link("pages/playground/page.py", label="Press Play and watch a small Transformer learn.", icon=_ARROW)
+    st.page_link("pages/playground/page.py", label=TEXTS("playground"), icon=_ARROW)
 
 
 def _lessons() -> None:
-    label = "New to all this? Ten lessons of a few minutes each begin with why attention was invented."
-    st.page_link("pages/learn/page.py", label=label, icon=_ARROW)
+    st.page_link("pages/learn/page.py", label=TEXTS("lessons"), icon=_ARROW)
 
 
 def _smallest_set(context: PageContext) -> None:
     """Links to the Heads page's search, with this sentence."""
-    label = "How many heads must be removed together before this output changes? Search for the smallest set."
     filled = context.view.parameters() | {"section": "smallest"}
-    st.page_link("pages/heads/page.py", label=label, icon=_ARROW, query_params=filled)
+    st.page_link("pages/heads/page.py", label=TEXTS("smallest_set"), icon=_ARROW, query_params=filled)
 
 
 def _before_attention(context: PageContext) -> None:
     """Links to the page of recurrent models, with this model and sentence."""
-    label = "What did people do before attention?"
-    st.page_link("pages/before/page.py", label=label, icon=_ARROW, query_params=context.view.parameters())
+    filled = context.view.parameters()
+    st.page_link("pages/before/page.py", label=TEXTS("before"), icon=_ARROW, query_params=filled)
 
 
 def _train_your_own(context: PageContext) -> None:
     """Links to the Train page with this model's corpus and this sentence filled in."""
     corpus = context.lab.checkpoint.settings.corpus.name
-    label = "Train your own and watch it learn this sentence."
     filled = {"corpus": corpus, "sentence": context.view.text} if corpus in CORPORA else None
-    st.page_link("pages/train/page.py", label=label, icon=_ARROW, query_params=filled)
+    st.page_link("pages/train/page.py", label=TEXTS("train"), icon=_ARROW, query_params=filled)
 
 
 def _most_needed_head(context: PageContext) -> None:
@@ -187,11 +181,7 @@ def _which_heads(context: PageContext) -> None:
     specs = merged([effect.switch for effect in strongest])
     word = wording.token(context.inspection.target_tokens[step])
     moved = wording.listed([wording.number(effect.shift, signed=True) for effect in strongest])
-    _link(
-        context,
-        specs,
-        f"Which heads wrote {word}? Switch off the two that move its probability most: {moved}, each alone.",
-    )
+    _link(context, specs, TEXTS("which_heads", word=word, moved=moved))
 
 
 def _link(context: PageContext, switches: tuple, label: str) -> None:

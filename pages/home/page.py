@@ -24,6 +24,7 @@ from pages.shared.explain import LINES_EXPLAINED, explain
 from pages.shared.fields import drawer
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import problems, write_url
 from transformer.data.tasks import TASKS
 from transformer.lab import AttentionKind
@@ -32,7 +33,9 @@ from transformer.views.attention.matrices import HeadMatrix, TokenLines
 from transformer.views.attention.matrix_data import MatrixData
 from transformer.views.subjects import Decoding
 
-context = frame("Look inside a Transformer as it translates: change one word and watch what happens.")
+TEXTS = Texts("home")
+
+context = frame(TEXTS("heading"))
 context = replace(context, view=replace(context.view, kind=AttentionKind.CROSS))
 if not attention_layers(context.lab.model):
     render_without_attention(context)
@@ -42,8 +45,8 @@ chosen = context.view.head
 heads = tuple(range(context.lab.model.config.n_heads)) if chosen is None else (chosen,)
 cross = HeadMatrix(kind=AttentionKind.CROSS, layer=context.layer, heads=heads)
 is_task = context.lab.checkpoint.settings.corpus.name in TASKS
-labels = ("input", "output") if is_task else ("sentence", "translation")
-lines = TokenLines(of=cross, labels=labels)
+from_, to = TEXTS.several(f"ends.{'of_task' if is_task else 'of_sentence'}")
+lines = TokenLines(of=cross, labels=(from_, to))
 change = sentence_change(context)
 
 
@@ -57,17 +60,14 @@ def draw(data: MatrixData) -> None:
         source_unseen=context.sentence.unseen_tokens,
         source_changed=change.source,
         target_changed=change.target,
-        source_label=labels[0],
-        target_label=labels[1],
+        source_label=from_,
+        target_label=to,
         off=data.off,
         key="home-lines",
     )
-    whose = "the average of its heads" if chosen is None else f"head {chosen}"
-    said = f"Lines are cross-attention, layer {context.layer}, {whose}: "
-    said += "the darker a line, the more the model looked there as it wrote that word."
-    if data.off:
-        said += " This attention has no further effect: a switch replaced what it gathered."
-    st.caption(said)
+    layer = context.layer
+    said = TEXTS("lines.of_all", layer=layer) if chosen is None else TEXTS("lines.of_one", layer=layer, head=chosen)
+    st.caption(f"{said} {TEXTS('lines.off')}" if data.off else said)
 
 
 class_lesson()
@@ -76,7 +76,7 @@ render_translation(context, change.sentence)
 with st.container(horizontal=True, vertical_alignment="center", gap="small", key="home-actions"):
     if offered := change_to_try(context):
         try_a_change(offered)
-    drawer(partial(choose_layer_or_average, context), label="Layer, head", key="home-drawer")
+    drawer(partial(choose_layer_or_average, context), label=TEXTS("layer_and_head"), key="home-drawer")
     watch_one_learn()
 say(*problems("layer", "head"))
 explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)

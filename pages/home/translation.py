@@ -7,10 +7,11 @@ import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.context import PageContext
+from pages.shared.texts.catalogue import Texts
 from transformer.data.corpora import PRONOUNS
 from transformer.data.pronouns.glosses import Gloss, glosses
 
-_GENDER = {True: " (f)", False: " (m)", None: ""}
+TEXTS = Texts("home")
 
 
 def render_translation(context: PageContext, change: str = "") -> None:
@@ -20,7 +21,7 @@ def render_translation(context: PageContext, change: str = "") -> None:
     if seen.translation and context.lab.checkpoint.settings.corpus.name == PRONOUNS:
         _render_glossed(context.view.text, seen.translation, with_genders=bool(genders))
     else:
-        st.markdown(f"## {wording.plain(seen.translation) or '*(nothing was written)*'}")
+        st.markdown(f"## {wording.plain(seen.translation) or TEXTS('nothing')}")
     said = (change, genders, wording.pronoun(seen, gold), wording.verdict(seen.translation, gold))
     if any(said):
         st.markdown(" ".join(filter(None, said)))
@@ -41,5 +42,7 @@ def _word(gloss: Gloss, with_gender: bool) -> str:
     space = " " if french != gloss.french else ""
     if not gloss.english:
         return f"<span>{escape(french)}</span>{space}"
-    english = escape(gloss.english + _GENDER[gloss.feminine if with_gender else None])
-    return f'<ruby>{escape(french)}<rt lang="en">{english}</rt></ruby>{space}'
+    english = gloss.english
+    if with_gender and gloss.feminine is not None:
+        english = TEXTS("feminine", noun=english) if gloss.feminine else TEXTS("masculine", noun=english)
+    return f'<ruby>{escape(french)}<rt lang="en">{escape(english)}</rt></ruby>{space}'

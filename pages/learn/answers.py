@@ -3,6 +3,9 @@
 from pages.learn.lesson import Drawing, Lesson, Step, Truth
 from pages.shared.bench.shared_bench import BENCH
 from pages.shared.cache import cached
+from pages.shared.texts.catalogue import Texts
+
+TEXTS = Texts("learn")
 
 
 @cached(max_entries=64, shared=True)
@@ -13,7 +16,9 @@ def get_truth(slug: str, step: int, _lesson: Lesson) -> Truth:
 
 def compared(step: Step, answer: float, truth: Truth) -> tuple[bool, str]:
     """Tells whether a prediction is right, and says it beside the answer, in Markdown."""
-    scale, verb = step.answer, "drew" if isinstance(step.answer, Drawing) else "said"
+    scale = step.answer
+    done = "drawn" if isinstance(scale, Drawing) else "said"
+    guess, right = scale.write(answer), scale.write(truth.value)
     if scale.is_right(answer, truth.value):
-        return True, f"You {verb} **{scale.write(answer)}**, and that is right. {truth.told}"
-    return False, f"You {verb} **{scale.write(answer)}**. The answer is **{scale.write(truth.value)}**. {truth.told}"
+        return True, TEXTS(f"answer.{done}_right", guess=guess, told=truth.told)
+    return False, TEXTS(f"answer.{done}_wrong", guess=guess, right=right, told=truth.told)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pages.shared.bench.bench import Bench
+from pages.shared.texts.catalogue import Texts
 from transformer.views.view import Subject, View
 
+TEXTS = Texts("lessons")
 Settings = Mapping[str, str]
 """The option or value of each control of a step, by the control's name."""
 
@@ -17,7 +19,13 @@ Settings = Mapping[str, str]
 class Options:
     """A question with a few answers."""
 
-    texts: tuple[str, ...]
+    step: str
+    """The name of its step, under which the catalogue has the answers."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Returns the answers to choose from."""
+        return TEXTS.several(f"{self.step}.answers")
 
     def read(self, text: str) -> int | None:
         """Returns the index that a link or a browser says; None if there is no such answer."""
@@ -106,19 +114,34 @@ class Truth:
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """Something to change in a live figure; its first option is how the figure opens."""
+    """Something to change in a live figure; its first value is how the figure opens."""
 
     name: str
-    label: str
-    options: Mapping[str, str]
-    """The options with their labels; none where the figure itself is dragged."""
+    values: tuple[str, ...] = ()
+    """What it can say; nothing where the figure itself is dragged."""
     default: str = ""
-    """The option chosen at first, if that is not the first one."""
+    """The value chosen at first, if that is not the first one."""
+    texts: str = ""
+    """The name of its texts in the catalogue, if that is not its own."""
+
+    @property
+    def label(self) -> str:
+        """Returns what stands above it."""
+        return self._texts["label"]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Returns each value with the words for it; a value without words stands for itself."""
+        return {value: self._texts.get(value, value) for value in self.values}
 
     @property
     def first(self) -> str:
         """Returns what the control says at first."""
-        return self.default or next(iter(self.options), "")
+        return self.default or next(iter(self.values), "")
+
+    @property
+    def _texts(self) -> Mapping[str, str]:
+        return TEXTS.table(f"controls.{self.texts or self.name}")
 
 
 @dataclass(frozen=True)
@@ -140,23 +163,42 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: read, predict, do, compare, keep."""
+    """One step: read, predict, do, compare, keep. Its texts are in the catalogue."""
 
-    title: str
-    text: str
-    """The knowledge that the prediction needs, in Markdown."""
-    question: str
+    name: str
+    """The lesson's slug and a name of its own, as the catalogue has them: "masks.lifted"."""
     answer: Answer
     truth: Callable[[Bench], Truth]
     """Finds the answer with the model, there and then."""
     expects: tuple[float, float]
     """The answers, from the least to the most, for which the step's sentences are true: a test asks the model."""
-    do: str
-    """A suggestion for the live figure."""
     scene: Callable[[Bench, Settings], Scene]
     controls: tuple[Control, ...] = ()
-    keep: str
-    """One sentence to keep."""
+
+    @property
+    def title(self) -> str:
+        """Returns its heading."""
+        return TEXTS(f"{self.name}.title")
+
+    @property
+    def text(self) -> str:
+        """Returns the knowledge that the prediction needs, in Markdown."""
+        return TEXTS(f"{self.name}.text")
+
+    @property
+    def question(self) -> str:
+        """Returns what is to be predicted."""
+        return TEXTS(f"{self.name}.question")
+
+    @property
+    def do(self) -> str:
+        """Returns a suggestion for the live figure."""
+        return TEXTS(f"{self.name}.do")
+
+    @property
+    def keep(self) -> str:
+        """Returns one sentence to keep."""
+        return TEXTS(f"{self.name}.keep")
 
     def settled(self, given: Settings) -> dict[str, str]:
         """Returns the settings with the first option where none, or one that does not exist, is given."""
@@ -165,23 +207,34 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """A lesson: some steps that answer one question."""
+    """A lesson: some steps that answer one question. Its texts are in the catalogue."""
 
     slug: str
-    """Its name in links."""
-    title: str
-    question: str
+    """Its name in links and in the catalogue."""
     minutes: int
     steps: tuple[Step, ...]
     page: str = ""
     """The folder of the page on which to go on."""
-    onwards: str = ""
-    """What to do there."""
     view: Mapping[str, str] | None = None
     """Query parameters for that page."""
 
+    @property
+    def title(self) -> str:
+        """Returns its heading."""
+        return TEXTS(f"{self.slug}.title")
+
+    @property
+    def question(self) -> str:
+        """Returns the question that it answers."""
+        return TEXTS(f"{self.slug}.question")
+
+    @property
+    def onwards(self) -> str:
+        """Returns what to do on the page where one goes on."""
+        return TEXTS(f"{self.slug}.onwards")
+
 
 def _settled(control: Control, text: str) -> str:
-    if not control.options:
+    if not control.values:
         return text or control.default
-    return text if text in control.options else control.first
+    return text if text in control.values else control.first

@@ -6,21 +6,18 @@ from pages.learn.choices import Choices, open_step, open_summary, start_again
 from pages.learn.lesson import Lesson
 from pages.learn.lessons import LESSONS
 from pages.learn.progress import Progress
+from pages.shared.texts.catalogue import Texts
 from transformer.access.classroom import classroom, may_pin, set_classroom
-from transformer.interventions.names import plural
 
-_HOW = (
-    "Each step asks you to predict what a real model does, a small Transformer trained for this app, then lets you see "
-    "it, and says how close you were."
-)
+TEXTS = Texts("learn")
 
 
 def render_overview(chosen: Choices) -> None:
     """Renders the lessons in their order, the next one to do marked by its button."""
-    st.markdown("# Learn how a Transformer works by predicting what it does")
-    st.markdown(_HOW)
+    st.markdown(f"# {TEXTS('list.heading')}")
+    st.markdown(TEXTS("list.how"))
     if any(map(chosen.progress.done, LESSONS)):
-        st.button("What you found so far", icon=":material/bookmark:", key="lesson-summary", on_click=open_summary)
+        st.button(TEXTS("list.found"), icon=":material/bookmark:", key="lesson-summary", on_click=open_summary)
     chosen_for_class = classroom().lesson
     ordered = sorted(enumerate(LESSONS, 1), key=lambda numbered: numbered[1].slug != chosen_for_class)
     upcoming = next((lesson for lesson in LESSONS if chosen.progress.done(lesson) < len(lesson.steps)), None)
@@ -33,22 +30,23 @@ def _row(number: int, lesson: Lesson, progress: Progress, *, primary: bool, pinn
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key=f"lesson-row-{lesson.slug}"):
         with st.container(width="stretch", gap=None):
             st.markdown(f"**{number} · {lesson.title}**")
-            whose = "For the class · " if pinned else ""
-            st.caption(f"{whose}{lesson.question} · {_stand(done, n_steps)} · about {lesson.minutes} minutes")
+            whose = f"{TEXTS('list.pinned')} · " if pinned else ""
+            minutes = TEXTS("list.minutes", n=lesson.minutes)
+            st.caption(f"{whose}{lesson.question} · {_stand(done, n_steps)} · {minutes}")
         if may_pin():
             st.button(
-                "Unpin" if pinned else "Pin",
+                TEXTS("list.unpin") if pinned else TEXTS("list.pin"),
                 key=f"lesson-pin-{lesson.slug}",
                 type="tertiary",
-                help="A pinned lesson stands first for everybody, and on Home",
+                help=TEXTS("list.pin_help"),
                 on_click=_pin,
                 args=(None if pinned else lesson,),
             )
         if done == n_steps:
-            st.button("Again", key=f"lesson-{lesson.slug}", on_click=start_again, args=(lesson,), width=104)
+            st.button(TEXTS("list.again"), key=f"lesson-{lesson.slug}", on_click=start_again, args=(lesson,), width=104)
         else:
             st.button(
-                "Go on" if done else "Start",
+                TEXTS("list.go_on") if done else TEXTS("list.start"),
                 key=f"lesson-{lesson.slug}",
                 type="primary" if primary else "secondary",
                 on_click=open_step,
@@ -63,5 +61,5 @@ def _pin(lesson: Lesson | None) -> None:
 
 def _stand(done: int, n_steps: int) -> str:
     if done == n_steps:
-        return f"all {n_steps} steps done"
-    return f"{done} of {n_steps} {plural(n_steps, 'step')} done" if done else f"{n_steps} {plural(n_steps, 'step')}"
+        return TEXTS("list.all_done", n=n_steps)
+    return TEXTS("list.some_done", done=done, n=n_steps) if done else TEXTS("list.steps", n=n_steps)

@@ -24,7 +24,9 @@ from pages.shared.components.small_matrices import SmallMatrix, small_matrices
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import CANNOT_SHOW, exhibit
 from pages.shared.registry import PAGES
+from pages.shared.texts.catalogue import Texts
 
+TEXTS = Texts("learn")
 _TEXT_WIDTH = 760
 
 
@@ -41,7 +43,7 @@ def render_step(lesson: Lesson, index: int, chosen: Choices) -> None:
         _compare(lesson, index, answer)
     _do(step, chosen)
     with st.container(width=_TEXT_WIDTH, key="lesson-keep"):
-        st.markdown(f":material/bookmark: **Keep:** {step.keep}")
+        st.markdown(TEXTS("step.keep", kept=step.keep))
         _way_on(lesson, index, answered=True)
         if index == len(lesson.steps) - 1:
             _onwards(lesson)
@@ -50,15 +52,15 @@ def render_step(lesson: Lesson, index: int, chosen: Choices) -> None:
 def _head(lesson: Lesson, index: int, chosen: Choices) -> None:
     step, n_steps = lesson.steps[index], len(lesson.steps)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button("All lessons", icon=":material/arrow_back:", type="tertiary", key="lesson-list", on_click=open_list)
-        st.caption(f"{lesson.title} · step {index + 1} of {n_steps}", width="content")
+        st.button(TEXTS("all"), icon=":material/arrow_back:", type="tertiary", key="lesson-list", on_click=open_list)
+        st.caption(TEXTS("step.place", lesson=lesson.title, step=index + 1, steps=n_steps), width="content")
         teachers_link(chosen)
     st.markdown(f"# {step.title}")
 
 
 def _predict(lesson: Lesson, index: int, answer: int | None) -> None:
     """Renders the question, and until it is answered a form: an arrow key chooses, a button commits."""
-    st.markdown(f"**Predict.** {lesson.steps[index].question}")
+    st.markdown(TEXTS("step.predict", question=lesson.steps[index].question))
     form = st.empty()  # sent once there is an answer too, so that the form goes at once and not when all is drawn
     if answer is None:
         with form.container():
@@ -97,7 +99,7 @@ def _form(lesson: Lesson, index: int) -> None:
             label_visibility="collapsed",
         )
     st.button(
-        "That is my prediction",
+        TEXTS("step.commit"),
         type="primary",
         key=f"commit-{lesson.slug}-{index}",
         disabled=guess is None,
@@ -128,7 +130,7 @@ def _compare(lesson: Lesson, index: int, answer: int) -> None:
     """Renders the prediction beside what the model says."""
     with st.container(border=True, key="lesson-answer"):
         box = st.empty()
-    box.markdown(":gray[Asking the model …]")
+    box.markdown(TEXTS("step.asking"))
     try:
         truth = get_truth(lesson.slug, index, lesson)
     except CANNOT_SHOW as error:
@@ -139,14 +141,15 @@ def _compare(lesson: Lesson, index: int, answer: int) -> None:
     matrix = lesson.steps[index].answer
     box.markdown(f"{':green[:material/check_circle:]' if right else ':orange[:material/lightbulb:]'} {said}")
     if isinstance(matrix, Drawing):
-        pictures = _picture(matrix, answer, "guess", "your drawing"), _picture(matrix, truth.value, "truth", "the head")
-        small_matrices(pictures, label="Your drawing and the answer", kind="cross", key="lesson-drawings")
+        drawn = _picture(matrix, answer, "guess", TEXTS("step.drawn"))
+        found = _picture(matrix, truth.value, "truth", TEXTS("step.found"))
+        small_matrices((drawn, found), label=TEXTS("step.drawings"), kind="cross", key="lesson-drawings")
 
 
 def _do(step: Step, chosen: Choices) -> None:
     """Renders the controls and the live figures under them."""
     settings = chosen.settled(step)
-    st.markdown(f"**Now do it yourself.** {step.do}")
+    st.markdown(TEXTS("step.do", suggested=step.do))
     shown = [control for control in step.controls if control.options]
     if shown:
         with st.container(horizontal=True, gap="medium", key="lesson-controls"):
@@ -160,7 +163,7 @@ def _do(step: Step, chosen: Choices) -> None:
                         st.caption(label)
                         fields.segments(label, options, now, take, key=f"lesson-control-{control.name}")
     if chosen.locked and step.controls:
-        st.caption("These settings come with the link and stay as they are.")
+        st.caption(TEXTS("step.locked"))
     try:
         scene = step.scene(BENCH, settings)
     except CANNOT_SHOW as error:
@@ -178,16 +181,17 @@ def _way_on(lesson: Lesson, index: int, *, answered: bool) -> None:
     last = index == len(lesson.steps) - 1
     with st.container(horizontal=True, gap="small"):
         if index:
-            st.button("Back", key="lesson-back", on_click=open_step, args=(lesson, index - 1))
+            st.button(TEXTS("step.back"), key="lesson-back", on_click=open_step, args=(lesson, index - 1))
         if not last:
-            label = "Next step" if answered else "Skip this step"
+            label = TEXTS("step.next") if answered else TEXTS("step.skip")
             kind = "primary" if answered else "tertiary"
             st.button(label, type=kind, key="lesson-next", on_click=open_step, args=(lesson, index + 1))
         elif answered:
             if following := _following(lesson):
-                label = f"Next lesson: {following.title}"
+                label = TEXTS("step.following", lesson=following.title)
                 st.button(label, type="primary", key="lesson-following", on_click=open_step, args=(following, 0))
-            st.button("All lessons", type="tertiary" if following else "primary", key="lesson-end", on_click=open_list)
+            kind = "tertiary" if following else "primary"
+            st.button(TEXTS("all"), type=kind, key="lesson-end", on_click=open_list)
 
 
 def _following(lesson: Lesson) -> Lesson | None:

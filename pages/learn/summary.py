@@ -11,18 +11,19 @@ from pages.learn.lessons import LESSONS
 from pages.learn.progress import Progress
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import CANNOT_SHOW
+from pages.shared.texts.catalogue import Texts
 
-TITLE = "# What you found"
+TEXTS = Texts("learn")
 _WIDTH = 760
 
 
 def render_summary(chosen: Choices) -> None:
     """Renders the summary, to read, to print with the browser, or to keep as a file."""
     progress = chosen.progress
-    st.button("All lessons", icon=":material/arrow_back:", type="tertiary", key="lesson-list", on_click=open_list)
-    st.markdown(TITLE)
+    st.button(TEXTS("all"), icon=":material/arrow_back:", type="tertiary", key="lesson-list", on_click=open_list)
+    st.markdown(heading := f"# {TEXTS('summary.heading')}")
     if not any(map(progress.done, LESSONS)):
-        st.markdown("Nothing yet: it fills as you answer the lessons' questions.")
+        st.markdown(TEXTS("summary.empty"))
         return
     written, rights = list[str](), list[bool]()
     with st.container(width=_WIDTH, key="lesson-found"):
@@ -36,17 +37,17 @@ def render_summary(chosen: Choices) -> None:
                 st.markdown(said)
                 written.append(said)
                 rights.append(right)
-        counted.markdown(said := f"{sum(rights)} of {len(rights)} predictions were right.")
+        counted.markdown(said := TEXTS("summary.right", right=sum(rights), n=len(rights)))
         st.download_button(
-            "Keep it as a file",
-            "\n\n".join((TITLE, said, *written, "")),
+            TEXTS("summary.file"),
+            "\n\n".join((heading, said, *written, "")),
             file_name="what-i-found.md",
             mime="text/markdown",
             key="lesson-found-file",
             icon=":material/download:",
             on_click="ignore",
         )
-        st.caption("The file is text in Markdown. For paper, print this page with your browser.")
+        st.caption(TEXTS("summary.paper"))
 
 
 def _found(lesson: Lesson, progress: Progress) -> Iterator[tuple[bool, str]]:

@@ -7,12 +7,15 @@ import streamlit as st
 
 from pages.learn.choices import Choices
 from pages.learn.progress import Progress
+from pages.shared.texts.catalogue import Texts
+
+TEXTS = Texts("learn")
 
 
 def teachers_link(chosen: Choices) -> None:
     """Renders a button behind which the link to this step stands, with the controls locked as they are."""
-    with st.popover("For a class", type="tertiary", icon=":material/school:", key="lesson-teacher"):
-        st.markdown("This link opens this step, unanswered, with its controls locked as they are now.")
+    with st.popover(TEXTS("teacher.button"), type="tertiary", icon=":material/school:", key="lesson-teacher"):
+        st.markdown(TEXTS("teacher.link"))
         st.code(_address(chosen), language=None, wrap_lines=True)
 
 

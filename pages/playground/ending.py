@@ -7,13 +7,16 @@ from typing import Any, Literal
 from pages.playground.choices import Expected, Knobs
 from pages.playground.guess import is_asked, said_of
 from pages.playground.trials import TRIALS, WHOLE, Trial, after, is_whole, trial_of
+from pages.shared.texts.catalogue import Texts
 from pages.shared.wording import listed
 from pages.training.live.results import FAILED, LEARNED, Result, result_of
-from pages.training.live.settings import OF_LETTERS, SHORT, TASKS, WHY, Task
+from pages.training.live.settings import OF_LETTERS, Task
+from pages.training.live.settings import TEXTS as KNOBS
 from transformer.figures.labels import SPECIAL_TOKENS
 from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
 
+TEXTS = Texts("playground.ending")
 _TOO_LOW = 0.2
 """Nats per token: a loss at which it would write many of these short strings right, unless it saw the answers."""
 
@@ -30,39 +33,36 @@ def ending(run: Run, knobs: Knobs, output: LiveOutput | None = None) -> tuple[st
     """Returns what happened, and what to try next; `output` is the visitor's string with the last weights."""
     result = result_of(run)
     if result is None:
-        return "It was stopped before it was tested once.", Next("", {})
+        return TEXTS("untested"), Next("", {})
     said = _learned(result, knobs, output) if result.has_learned else _failed(result, knobs, output)
     return said + _expectation(knobs.expected, result), _next(knobs, result)
 
 
 def _learned(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
     first = result.first_right
-    said = f"**It learned to {TASKS[knobs.task]}**: {result.share} right"
-    said += f", over {100 * LEARNED:.0f} % for the first time at step {first:,}." if first else "."
+    task = KNOBS(f"tasks.{knobs.task}")
+    said = TEXTS("learned", task=task, share=result.share)
+    if first:
+        said = TEXTS("learned_at", task=task, share=result.share, least=100 * LEARNED, step=first)
     if (trial := trial_of(knobs)) is not None and trial.enough:
         return f"{said} {trial.enough}"
     if knobs.without:
-        return f"{said} It did without {_names(knobs)}: not every part is needed for every task."
+        return f"{said} {TEXTS('did_without', parts=_names(knobs))}"
     if output is not None and output.weights.size and is_asked(knobs):
         return f"{said} {said_of(output, knobs.guess)}".strip()
     return said
 
 
 def _failed(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
-    said = "**It did not learn it.**" if result.exact < FAILED else "**It learned it in part.**"
-    if result.exact < FAILED and result.loss < _TOO_LOW:
-        said = f"**Its loss fell to {result.loss:.2g}, yet it did not learn it.** Writing by itself, after"
-        said += f" {result.steps:,} steps, it gets {result.share} right."
-    else:
-        said += f" After {result.steps:,} steps it gets {result.share} right,"
-        said += f" with a loss of {result.loss:.2g} nats per token."
+    kind = "in_part" if result.exact >= FAILED else "cheated" if result.loss < _TOO_LOW else "plain"
+    said = TEXTS(f"failed.{kind}", steps=result.steps, share=result.share, loss=result.loss)
     if output is not None and knobs.task in OF_LETTERS:
         said += f" {_own(knobs.task, output)}"
     if (trial := trial_of(knobs)) is not None:
         return f"{said} {trial.why}"
     if len(knobs.without) == 1:
-        return f"{said} {WHY[knobs.without[0]]}"
-    return f"{said} It had to do without {_names(knobs)}." if knobs.without else said
+        return f"{said} {KNOBS(f'why.{knobs.without[0]}')}"
+    return f"{said} {TEXTS('had_without', parts=_names(knobs))}" if knobs.without else said
 
 
 def _own(task: Task, output: LiveOutput) -> str:
@@ -70,13 +70,13 @@ def _own(task: Task, output: LiveOutput) -> str:
     given, written = _letters(output.source), _letters(output.tokens)
     right = {"reverse": given[::-1], "copy": given}.get(task, sorted(given))
     if written == right:
-        return "Your own input comes out right."
+        return TEXTS("own.right")
     if sorted(written) == sorted(given):
-        return "Your own input comes out with the right letters in the wrong order."
+        return TEXTS("own.shuffled")
     kept = sum(min(written.count(letter), given.count(letter)) for letter in set(given))
     placed = sum(one == other for one, other in zip(written, right, strict=False))
-    where = "in the right place" if kept == placed > 0 else f"{placed} of them in the right place"
-    return f"It writes {kept} of your {len(given)} letters{f', {where}' if kept else ''}."
+    where = "none" if not kept else "placed" if kept == placed else "some"
+    return TEXTS(f"own.{where}", kept=kept, n=len(given), placed=placed)
 
 
 def _letters(tokens: Sequence[str]) -> list[str]:
@@ -86,11 +86,12 @@ def _letters(tokens: Sequence[str]) -> list[str]:
 def _expectation(expected: Expected | Literal[""], result: Result) -> str:
     if not expected:
         return ""
-    return " As you expected." if (expected == "learns") == result.has_learned else " You expected the opposite."
+    as_expected = (expected == "learns") == result.has_learned
+    return f" {TEXTS('expected') if as_expected else TEXTS('opposite')}"
 
 
 def _names(knobs: Knobs) -> str:
-    return listed([SHORT[part] for part in knobs.without])
+    return listed([KNOBS(f"short.{part}") for part in knobs.without])
 
 
 def _next(knobs: Knobs, result: Result) -> Next:
@@ -98,18 +99,18 @@ def _next(knobs: Knobs, result: Result) -> Next:
     trial = trial_of(knobs)
     if trial is not None:
         following = after(trial)
-        return _only("Now learn to sort", WHOLE | {"task": "sort"}) if following is None else _asked(following)
+        return _only(TEXTS("sort"), WHOLE | {"task": "sort"}) if following is None else _asked(following)
     if not is_whole(knobs):
-        return _only("Put everything back", WHOLE)
+        return _only(TEXTS("put_back"), WHOLE)
     if not result.has_learned:
-        return _only("Try another seed", {"seed": (knobs.seed + 1) % 1000})
+        return _only(TEXTS("other_seed"), {"seed": (knobs.seed + 1) % 1000})
     return _asked(TRIALS[0])
 
 
 def _asked(trial: Trial) -> Next:
-    answers: dict[str, Expected] = {"It will": "learns", "It won't": "fails"}
+    answers: dict[str, Expected] = {TEXTS("will"): "learns", TEXTS("will_not"): "fails"}
     buttons = {label: trial.knobs | {"expected": expected} for label, expected in answers.items()}
-    return Next(f"{trial.offer}: will it still learn?", buttons)
+    return Next(TEXTS("will_it", offer=trial.offer), buttons)
 
 
 def _only(label: str, knobs: dict[str, Any]) -> Next:

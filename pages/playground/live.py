@@ -13,17 +13,20 @@ from pages.shared.context import say
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import explain_curves
 from pages.shared.guard import guarded_fragment
+from pages.shared.texts.catalogue import Texts
 from pages.training import run_status
 from pages.training.live.clearest import clearest_head, output_of, render_head
 from pages.training.live.output import decoded, render_output
 from pages.training.live.parts import CURVES, described_curves, described_state, live_part
 from pages.training.live.reading import reading_of, render_field, render_note
-from pages.training.live.settings import TASKS, race_parameters
+from pages.training.live.settings import TEXTS as KNOBS
+from pages.training.live.settings import race_parameters
 from pages.training.live.short_runs import is_over, say_refusal, sweep_up
 from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
 from transformer.views.subjects import Runs
 
+TEXTS = Texts("playground")
 EVERY_S = 5.0
 """The seconds between two looks at a run at work: what moves comes by its stream, and its end is reported at once."""
 
@@ -64,7 +67,7 @@ def _panel(knobs: Knobs, was_active: bool) -> None:
                 if run is None and is_asked(PAGE.now):
                     ask()
                 elif run is None:
-                    st.caption("The attention of its last layer's clearest head will be drawn here: what it looks at.")
+                    st.caption(TEXTS("head_here"))
                 elif not text:
                     st.caption("–")
                 if text:
@@ -77,10 +80,7 @@ def _state(run: Run | None, text: str, output: LiveOutput | None) -> None:
     """Renders where the run stands, or what it came to, in room that it always has, and the guess beside it."""
     with st.container(gap="xxsmall"):
         if run is None:
-            st.markdown(
-                f"A small Transformer learns to {TASKS[PAGE.now.task]} from examples alone; nobody tells it the rule. "
-                "Then take a part away and see what breaks."
-            )
+            st.markdown(TEXTS("intro", task=KNOBS(f"tasks.{PAGE.now.task}")))
         elif run.status.active:
             word = run_status.state_word(run).capitalize()
             live = live_part(run, text, "state", run.status.step)
@@ -88,7 +88,7 @@ def _state(run: Run | None, text: str, output: LiveOutput | None) -> None:
         elif run.status.state == "failed":
             say(run_status.failure(run.status))
         elif run.status.state == "paused":
-            st.markdown(f"**Paused** at step {run.status.step:,} of {run.settings.train.max_steps:,}.")
+            st.markdown(TEXTS("paused", step=run.status.step, steps=run.settings.train.max_steps))
         else:
             said, onwards = ending(run, PAGE.now, output)
             st.markdown(f"{said} **{onwards.said}**" if onwards.said else said)
@@ -107,7 +107,7 @@ def _lead_on(run: Run, text: str, onwards: Next, output: LiveOutput | None) -> N
         if not is_whole(PAGE.now):
             st.page_link(
                 "pages/race/page.py",
-                label="Race it against the whole model",
+                label=TEXTS("race"),
                 icon=":material/arrow_forward:",
                 query_params=race_parameters(PAGE.now) | {"task": PAGE.now.task, "seed": str(PAGE.now.seed)},
             )
@@ -115,7 +115,7 @@ def _lead_on(run: Run, text: str, onwards: Next, output: LiveOutput | None) -> N
 
 def _curve(run: Run | None, text: str) -> None:
     if run is None or not (run.status.active or (run.folder / "metrics.jsonl").is_file()):
-        st.caption("The loss and the share of right answers will be drawn here as it learns.")
+        st.caption(TEXTS("curve_here"))
         return
     live = live_part(run, text, "curves", run.status.step)
     exhibit(

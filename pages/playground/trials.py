@@ -5,21 +5,36 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pages.playground.choices import Knobs
-from pages.training.live.settings import WHY, WHY_RNN
+from pages.shared.texts.catalogue import Texts
+from pages.training.live.settings import TEXTS as KNOBS
 
+TEXTS = Texts("playground.trials")
 WHOLE: dict[str, Any] = {"without": (), "heads": 4, "model": "transformer"}
 """The knobs of the success that a trial changes."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """An experiment: the knobs that it turns, what is announced, and why it fails or what its success shows."""
+    """An experiment: the knobs that it turns, and its texts."""
 
-    offer: str
-    why: str
+    name: str
+    """That of its texts in the catalogue."""
     changes: Mapping[str, Any] = field(default_factory=dict)
-    enough: str = ""
-    """The sentence for a run that learns the task all the same."""
+
+    @property
+    def offer(self) -> str:
+        """Returns what is announced, and asked."""
+        return TEXTS(f"offer.{self.name}")
+
+    @property
+    def why(self) -> str:
+        """Returns why it fails, or what its success shows."""
+        return KNOBS(f"why.{self.name}")
+
+    @property
+    def enough(self) -> str:
+        """Returns the sentence for a run that learns the task all the same; empty where none is written."""
+        return TEXTS.table("enough").get(self.name, "")
 
     @property
     def knobs(self) -> dict[str, Any]:
@@ -32,34 +47,11 @@ class Trial:
 
 
 TRIALS = (
-    Trial(
-        "Now take the positions away",
-        WHY["positions"],
-        {"without": ("positions",)},
-    ),
-    Trial(
-        "Give them back, and take the causal mask away",
-        WHY["causal_mask"],
-        {"without": ("causal_mask",)},
-    ),
-    Trial(
-        "Give it back, and use one head instead of four",
-        "One head makes one picture of where to look, where four make four.",
-        {"heads": 1},
-        "One head in each layer is enough for it.",
-    ),
-    Trial(
-        "That head has d_k = 64. Take away its scaling by √d_k",
-        WHY["scale_scores"],
-        {"heads": 1, "without": ("scale_scores",)},
-        "It did without scaling, even at d_k = 64.",
-    ),
-    Trial(
-        "Use an RNN without attention instead",
-        WHY_RNN,
-        {"model": "rnn"},
-        "Its one vector has room for inputs as short as these.",
-    ),
+    Trial("positions", {"without": ("positions",)}),
+    Trial("causal_mask", {"without": ("causal_mask",)}),
+    Trial("one_head", {"heads": 1}),
+    Trial("scale_scores", {"heads": 1, "without": ("scale_scores",)}),
+    Trial("rnn", {"model": "rnn"}),
 )
 
 

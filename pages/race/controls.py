@@ -10,7 +10,7 @@ from pages.race.choices import MATCHES, OPTIMIZERS, PAGE, Place
 from pages.race.running import Lanes, both, pause, race_again, start, turn, turn_side
 from pages.shared import fields
 from pages.training.live.reading import render_field
-from pages.training.live.settings import HEADS, LAYERS, MODELS, PARTS, POSITIONS, TASKS
+from pages.training.live.settings import HEADS, LAYERS, PARTS, TEXTS
 from pages.training.live.short_runs import is_over
 from transformer.access.ownership import may_change
 
@@ -29,7 +29,7 @@ def render_controls(runs: Lanes) -> None:
             width=292,
             placeholder="Your own settings",
         )
-        fields.box("Task", TASKS, race.task, lambda task: turn(task=task), key="race-task", width=146)
+        fields.box("Task", TEXTS.table("tasks"), race.task, lambda task: turn(task=task), key="race-task", width=146)
         fields.number("Seed", race.seed, lambda n: turn(seed=n), key="race-seed", least=0, most=999, step=1, width=76)
         render_field(PAGE, key="race-text", width=132)
 
@@ -58,20 +58,20 @@ def render_knobs(place: Place) -> None:
     racer, take = PAGE.now.racer(place), partial(_taking, place)
     no_transformer = racer.model == "rnn"
     with st.popover("Change", icon=":material/tune:", type="tertiary", key=f"race-{place}-knobs"):
-        fields.box("Model", MODELS, racer.model, take("model"), key=f"race-{place}-model")
+        fields.box("Model", TEXTS.table("models"), racer.model, take("model"), key=f"race-{place}-model")
         for name, options, absent in (
             ("layers", LAYERS, no_transformer),
             ("heads", HEADS, no_transformer),
-            ("positions", POSITIONS, no_transformer or "positions" in racer.without),
+            ("positions", TEXTS.table("positions"), no_transformer or "positions" in racer.without),
             ("optimizer", OPTIMIZERS, no_transformer),
         ):
             value = None if absent else getattr(racer, name)
             key = f"race-{place}-{name}"
             fields.box(name.title(), options, value, take(name), key=key, disabled=absent, placeholder="–")
-        for part, label in PARTS.items():
+        for part in PARTS:
             switch = partial(_switch, place, part)
             key = f"race-{place}-part-{part}"
-            fields.toggle(label, part not in racer.without, switch, key=key, disabled=no_transformer)
+            fields.toggle(TEXTS(f"parts.{part}"), part not in racer.without, switch, key=key, disabled=no_transformer)
 
 
 def _taking(place: Place, name: str) -> Callable[[Any], None]:

@@ -3,7 +3,7 @@
 from pages.race.choices import Expected, Race, Racer
 from pages.shared.wording import listed
 from pages.training.live.results import FAILED, LEARNED, Result
-from pages.training.live.settings import WHY, WHY_RNN, Part
+from pages.training.live.settings import TEXTS, Part
 
 _FIRST = f"{100 * LEARNED:.0f} % right"
 
@@ -58,9 +58,9 @@ def _reached(name: str, result: Result) -> str:
 def _why(racer: Racer, rival: Racer) -> str:
     """Returns why a model may have failed that lacks something which the other has."""
     if racer.model != rival.model:
-        return WHY_RNN if racer.model == "rnn" else ""
+        return TEXTS("why.rnn") if racer.model == "rnn" else ""
     lacks: list[Part] = [part for part in racer.in_effect.without if part not in rival.in_effect.without]
-    return WHY[lacks[0]] if len(lacks) == 1 else ""
+    return TEXTS(f"why.{lacks[0]}") if len(lacks) == 1 else ""
 
 
 def _expectation(expected: str, outcome: Expected) -> str:

@@ -1,7 +1,7 @@
 """Names of the two sides of a race, by what tells each from the other."""
 
 from pages.race.choices import OPTIMIZERS, WHOLE, Race, Racer
-from pages.training.live.settings import MODELS, PARTS, SHORT
+from pages.training.live.settings import PARTS, TEXTS
 
 _POSITIONS = {"sinusoidal": "sinusoids", "learned": "learned positions", "rotary": "rotary positions", "alibi": "ALiBi"}
 
@@ -15,11 +15,11 @@ def titles(race: Race) -> tuple[str, str]:
 def summary(racer: Racer) -> str:
     """Returns what a side is made of, in a line."""
     if racer.model == "rnn":
-        return f"{MODELS['rnn']} without attention, {OPTIMIZERS['adamw']}"
+        return f"{TEXTS('models.rnn')} without attention, {OPTIMIZERS['adamw']}"
     positions = [] if "positions" in racer.without else [_POSITIONS[racer.positions]]
-    without = [f"without {SHORT[part]}" for part in PARTS if part in racer.without]
+    without = [f"without {TEXTS(f'short.{part}')}" for part in PARTS if part in racer.without]
     sizes = (_several(racer.layers, "layer"), _several(racer.heads, "head"))
-    return ", ".join((MODELS["transformer"], *sizes, *positions, OPTIMIZERS[racer.optimizer], *without))
+    return ", ".join((TEXTS("models.transformer"), *sizes, *positions, OPTIMIZERS[racer.optimizer], *without))
 
 
 def _title(racer: Racer, rival: Racer) -> str:
@@ -42,7 +42,7 @@ def _differences(racer: Racer, other: Racer) -> list[str]:
         said.append(_POSITIONS[racer.positions])
     for part in PARTS:
         if (part in racer.without) != (part in other.without):
-            said.append(f"without {SHORT[part]}" if part in racer.without else f"with {SHORT[part]}")
+            said.append(f"{'without' if part in racer.without else 'with'} {TEXTS(f'short.{part}')}")
     return said
 
 

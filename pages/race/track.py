@@ -20,7 +20,7 @@ from pages.training.live.output import decoded, render_output
 from pages.training.live.parts import OF_SIDE, described_briefly, live_part
 from pages.training.live.reading import reading_of, render_note
 from pages.training.live.results import result_of
-from pages.training.live.settings import TASKS
+from pages.training.live.settings import TEXTS
 from pages.training.live.short_runs import is_over, say_refusal, sweep_up
 from transformer.runs.run_folder import Run
 
@@ -75,7 +75,7 @@ def _state(race: Race, lanes: Lanes, text: str) -> None:
         if race.left_run or race.right_run:
             say("A run of this race is no longer here.")
         st.markdown(
-            f"Both learn to {TASKS[race.task]} from the same examples in the same order. "
+            f"Both learn to {TEXTS(f'tasks.{race.task}')} from the same examples in the same order. "
             "**A guess first: which one gets it right first?**"
         )
         labels = dict(zip(("left", "right", "neither"), (*names, "Neither"), strict=True))
@@ -91,7 +91,7 @@ def _state(race: Race, lanes: Lanes, text: str) -> None:
     else:
         guessed = {"": "", "neither": "neither", **dict(zip(PLACES, names, strict=True))}[race.expected]
         said = f" You expect: **{guessed}** first." if guessed else ""
-        st.markdown(f"Both learn to {TASKS[race.task]} from the same examples in the same order.{said}")
+        st.markdown(f"Both learn to {TEXTS(f'tasks.{race.task}')} from the same examples in the same order.{said}")
 
 
 def _side(place: Place, title: str, run: Run | None, text: str, parts: tuple[LivePart, ...]) -> None:

@@ -1,15 +1,17 @@
-"""The technical terms of the pages, defined in glossary.toml: pages underline them, and the Glossary lists them.
+"""The technical terms of the pages, defined in the catalogue: pages underline them, and the Glossary lists them.
 
 A term is found by its spellings alone, so that a page's text needs no marks.
 """
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from pages.shared.texts.catalogue import Texts
+
+SUBJECTS = Texts("subjects")
+TERMS = Texts("glossary")
 ORDINARY = ("arrow key", "tab key", "attention page", "attention lab", "heads page", "masks page")
 """Words with a spelling in them that do not mean the term."""
 
@@ -32,20 +34,19 @@ class Term:
     """Other spellings. One in small letters may begin a sentence, and each may end in a plural s."""
     symbols: tuple[str, ...] = ()
     """Its symbols in the equations of the pages, as LaTeX writes them."""
-    by_name: bool = True
-    """False if the name alone has other meanings too, so that only the other spellings count."""
+    only: tuple[str, ...] = ()
+    """The spellings of one whose name alone has other meanings too; they count in place of name and `also`."""
 
     @property
     def spellings(self) -> tuple[str, ...]:
         """Returns the words by which a text names it."""
-        return (self.name, *self.also) if self.by_name else self.also
+        return self.only or (self.name, *self.also)
 
 
 @cache
 def glossary() -> dict[str, tuple[Term, ...]]:
     """Returns the terms by subject, in the order in which they build on one another."""
-    subjects = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return {subject: tuple(map(_term, entries)) for subject, entries in subjects.items()}
+    return {title: tuple(map(_term, TERMS.table(subject).values())) for subject, title in SUBJECTS.table().items()}
 
 
 def _term(entry: dict[str, Any]) -> Term:

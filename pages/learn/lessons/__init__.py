@@ -1,4 +1,4 @@
-"""The lessons in their order. A new lesson is a module here and its name in LESSONS."""
+"""The lessons in their order. A new lesson is a module here, its name in LESSONS, and its texts in the catalogue."""
 
 from pages.learn.lesson import Lesson
 from pages.learn.lessons.decoding import DECODING

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pages.learn.lesson import Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
+from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
 from pages.shared.bench.bench import Bench
 from transformer.analysis.steps.samples import Sampling, draw_samples
 from transformer.analysis.steps.search_tree import SearchTree, search_tree
@@ -17,7 +17,7 @@ from transformer.views.subjects import Decoding
 MODEL, TEXT = "pronouns-en-fr", "The animal did not cross the street because it was too tired."
 LARGER, SENTENCE, BEAM = "everyday-en-fr", "We must leave here at once.", 4
 N_SAMPLES = 20
-_TEMPERATURE = Control(name="temperature", label="Temperature", options={"1.0": "1", "0.5": "0.5", "1.5": "1.5"})
+_TEMPERATURE = Control(name="temperature", values=("1.0", "0.5", "1.5"))
 
 
 def _product_truth(bench: Bench) -> Truth:
@@ -25,9 +25,13 @@ def _product_truth(bench: Bench) -> Truth:
     whole = 100 * float(np.exp(np.log(seen.probabilities).sum()))
     return Truth(
         whole,
-        f"Its {len(seen.probabilities)} tokens have probabilities from {seen.probabilities.min():.3f} to "
-        f"{seen.probabilities.max():.3f}, and their product is {whole:.0f} %. Every token is nearly sure, and the "
-        "whole is not: probabilities multiply.",
+        TEXTS(
+            "decoding.greedy.told",
+            n=len(seen.probabilities),
+            least=seen.probabilities.min(),
+            most=seen.probabilities.max(),
+            whole=whole,
+        ),
     )
 
 
@@ -45,12 +49,7 @@ def _different(bench: Bench, temperature: float) -> int:
 
 def _samples_truth(bench: Bench) -> Truth:
     hot, cool = _different(bench, 1.0), _different(bench, 0.5)
-    return Truth(
-        hot,
-        f"{N_SAMPLES} samples at temperature 1 give {hot} different outputs; at temperature 0.5, {cool}. At each token "
-        "there is a chance of about one in ten to draw another one, and after a strange word all that follows is "
-        "strange. Temperature 0.5 squares each probability before drawing, which leaves the rare ones almost nothing.",
-    )
+    return Truth(hot, TEXTS("decoding.sampling.told", n=N_SAMPLES, hot=hot, cool=cool))
 
 
 def _samples_scene(bench: Bench, settings: Settings) -> Scene:
@@ -78,10 +77,13 @@ def _beam_truth(bench: Bench) -> Truth:
         option = 1 if beam.log_prob > greedy.log_prob else 2
     return Truth(
         option,
-        f"Greedy decoding writes *{greedy.text}* (log-probability {greedy.log_prob:.2f}), beam search *{beam.text}* "
-        f"({beam.log_prob:.2f}, which is less). A beam search compares outputs of different lengths, and longer ones "
-        "have lower products. So it divides by a **length penalty** first (Wu et al. 2016; section 6.1), and its "
-        "favourite need not be the most probable output.",
+        TEXTS(
+            "decoding.beam.told",
+            greedy=greedy.text,
+            greedy_log_prob=greedy.log_prob,
+            beam=beam.text,
+            beam_log_prob=beam.log_prob,
+        ),
     )
 
 
@@ -92,58 +94,33 @@ def _beam_scene(bench: Bench, settings: Settings) -> Scene:
 
 DECODING = Lesson(
     slug="decoding",
-    title="Decoding",
-    question="A model gives probabilities. How does a text come out of them?",
     minutes=7,
     page="steps",
-    onwards="Sample, search and force words on *Decoder steps*",
     view={"model": MODEL, "text": TEXT},
     steps=(
         Step(
-            title="Nearly sure, sixteen times",
-            text="At each step a decoder gives every token of its vocabulary a probability. **Greedy decoding** writes "
-            f"the most probable one and goes on. *{MODEL}* writes a translation of 16 tokens, end mark included, and "
-            "gives each of them a probability of about 0.9.",
-            question="How probable is the whole translation?",
+            name="decoding.greedy",
             answer=Estimate(least=0, most=100, unit=" %", close=10),
             truth=_product_truth,
             expects=(10, 30),
-            do="Look at the candidates of some steps, on a logarithmic scale.",
-            controls=(Control(name="step", label="Step", options={str(i): str(i) for i in (0, 5, 10, 13)}),),
+            controls=(Control(name="step", values=("0", "5", "10", "13")),),
             scene=_product_scene,
-            keep="The probability of a text is the product of the probabilities of its tokens.",
         ),
         Step(
-            title="Draw instead of choosing",
-            text="**Sampling** draws each token with its probability, like a loaded die. **Temperature** changes the "
-            "die: below 1 the probable tokens become more probable still, above 1 they become more alike.",
-            question=f"We draw {N_SAMPLES} translations at temperature 1. How many different ones are there?",
+            name="decoding.sampling",
             answer=Estimate(least=1, most=N_SAMPLES, close=3),
             truth=_samples_truth,
             expects=(12, 20),
-            do="Change the temperature. Thicker lines were sampled more often.",
             controls=(_TEMPERATURE,),
             scene=_samples_scene,
-            keep="A temperature below 1 makes samples alike and safe, above 1 varied and wild.",
         ),
         Step(
-            title="Look further ahead",
-            text=f"Greedy decoding cannot take a step back. **Beam search** keeps the {BEAM} best beginnings at once "
-            f"and picks the best finished one. *{LARGER}* translates “{SENTENCE}”",
-            question="What does beam search find?",
-            answer=Options(
-                (
-                    "the same as greedy decoding",
-                    "a more probable translation",
-                    "a translation with a lower probability",
-                )
-            ),
+            name="decoding.beam",
+            answer=Options("decoding.beam"),
             truth=_beam_truth,
             expects=(2, 2),
-            do="Follow the branches. With a length penalty of 0, the search compares plain probabilities.",
-            controls=(Control(name="alpha", label="Length penalty", options={"0.6": "0.6 (the paper's)", "0.0": "0"}),),
+            controls=(Control(name="alpha", values=("0.6", "0.0")),),
             scene=_beam_scene,
-            keep="Beam search looks for the best score, and the score is a choice of its own.",
         ),
     ),
 )

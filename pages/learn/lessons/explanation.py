@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pages.learn.lesson import Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
+from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import held_out, letters, percent
 from transformer.analysis.heads.leave_one_out import leave_one_out, spearman
@@ -15,8 +15,8 @@ MODEL, TEXT, WORD = "pronouns-en-fr", "The animal did not cross the street becau
 SYMBOLS = "reverse"
 _WORDS = ("animal", "it", "tired")
 _NO_SELF = ("block:encoder.0.self", "block:encoder.1.self")
-_LAYER = Control(name="layer", label="Layer", options={"0": "0", "1": "1"})
-_HEAD = Control(name="head", label="Head", options={str(head): str(head) for head in range(4)})
+_LAYER = Control(name="layer", values=("0", "1"))
+_HEAD = Control(name="head", values=("0", "1", "2", "3"))
 
 
 def _effect(bench: Bench) -> np.ndarray:
@@ -44,10 +44,16 @@ def _weight_truth(bench: Bench) -> Truth:
     told = "; ".join(f"*{word}* {weight:.2f}" for word, (weight, _) in found.items())
     return Truth(
         _WORDS.index(needed),
-        f"While *{WORD}* is written, the words get these shares of the attention, averaged over all heads: {told}. "
-        f"Hiding *{needed}* costs *{WORD}* {found[needed][1]:.3f} nats of its log-probability; hiding *{rival}*, which "
-        f"draws {found[rival][0]:.2f} of the attention, costs it {found[rival][1]:.3f}. *{WORD}* is masculine because "
-        "*animal* is.",
+        TEXTS(
+            "explanation.effect.told",
+            word=WORD,
+            told=told,
+            needed=needed,
+            cost=found[needed][1],
+            rival=rival,
+            share=found[rival][0],
+            rival_cost=found[rival][1],
+        ),
     )
 
 
@@ -56,8 +62,8 @@ def _effect_scene(bench: Bench, settings: Settings) -> Scene:
     matrix = HeadMatrix(kind="cross", layer=int(settings["layer"]), heads=(0, 1, 2, 3))
     return Scene(
         parts=(
-            Part(_subject(bench), LeaveOneOut(), "What each output token loses when a source token is hidden"),
-            Part(Decoding(bench.lab(MODEL), seen), matrix, "The attention of all four heads, averaged"),
+            Part(_subject(bench), LeaveOneOut(), TEXTS("explanation.effect.lost")),
+            Part(Decoding(bench.lab(MODEL), seen), matrix, TEXTS("explanation.effect.averaged")),
         )
     )
 
@@ -74,8 +80,7 @@ def _rank_truth(bench: Bench) -> Truth:
     n_heads = seen.cross.weights.shape[0] * seen.cross.weights.shape[1]
     return Truth(
         0 if mean > 0.8 else 1 if mean > 0.1 else 2,
-        f"Over {n_heads} heads and {len(effect)} output tokens the mean rank correlation (Spearman) is {mean:.2f}, "
-        "where 1 would be the same order and 0 no relation. There is some truth in the weights, and much noise.",
+        TEXTS("explanation.all.told", n_heads=n_heads, n_tokens=len(effect), mean=mean),
     )
 
 
@@ -87,12 +92,7 @@ def _rank_scene(bench: Bench, settings: Settings) -> Scene:
 def _idle_truth(bench: Bench) -> Truth:
     pairs = held_out(6)
     without, one = percent(bench.right(SYMBOLS, pairs, *_NO_SELF)), percent(bench.right(SYMBOLS, pairs, _NO_SELF[0]))
-    return Truth(
-        without,
-        f"Without any self-attention in the encoder {without:.0f} % of {len(pairs)} strings are right; without that of "
-        f"layer 0 alone, {one:.0f} %. Its matrices look like patterns, and the model hardly uses them: to reverse, the "
-        "decoder only needs letters and places, which reach it around the attention.",
-    )
+    return Truth(without, TEXTS("explanation.patterns.told", without=without, n=len(pairs), one=one))
 
 
 def _idle_scene(bench: Bench, settings: Settings) -> Scene:
@@ -104,52 +104,33 @@ def _idle_scene(bench: Bench, settings: Settings) -> Scene:
 
 EXPLANATION = Lesson(
     slug="explanation",
-    title="What attention explains",
-    question="A word gets a large weight. Is it the reason for the output?",
     minutes=7,
     page="heads",
-    onwards="Weigh every head against its effect on *Heads*",
     view={"model": MODEL, "text": TEXT},
     steps=(
         Step(
-            title="Weight or effect?",
-            text=f"*{MODEL}* translates “{TEXT}” In French, *animal* is masculine and *rue* (street) feminine, so “it” "
-            f"becomes *{WORD}* if the animal is meant. To find out what a word is good for, we **hide** it from all "
-            f"attention and measure how much less probable *{WORD}* becomes.",
-            question=f"Which word, hidden, makes *{WORD}* least probable?",
-            answer=Options(_WORDS),
+            name="explanation.effect",
+            answer=Options("explanation.effect"),
             truth=_weight_truth,
             expects=(0, 0),
-            do=f"Find the row *{WORD}* in both figures. Where do they agree, where not?",
             controls=(_LAYER,),
             scene=_effect_scene,
-            keep="A weight says where a head looks. Only hiding the word says whether the output needs it.",
         ),
         Step(
-            title="All heads, all words",
-            text="Perhaps that was one odd word. For every head and every output token we rank the source words twice: "
-            "by weight and by effect, and compare the rankings (Jain and Wallace 2019).",
-            question="How well do they agree?",
-            answer=Options(("nearly perfectly", "somewhat", "not at all")),
+            name="explanation.all",
+            answer=Options("explanation.all"),
             truth=_rank_truth,
             expects=(1, 1),
-            do="Go through the heads. Each point is one source word for one output token.",
             controls=(_LAYER, _HEAD),
             scene=_rank_scene,
-            keep="Attention weights are a hint, not a proof. Trust those whose effect was measured.",
         ),
         Step(
-            title="Patterns that nobody needs",
-            text=f"*{SYMBOLS}* writes letters backwards. Its encoder has eight heads of self-attention, and each has a "
-            "pattern that one could tell a story about. We take all of it away, in both layers.",
-            question="How many of 100 strings are still right?",
+            name="explanation.patterns",
             answer=Estimate(least=0, most=100, unit=" %", close=15),
             truth=_idle_truth,
             expects=(60, 100),
-            do="Look at the patterns of the eight heads, knowing what they are worth.",
             controls=(_LAYER, _HEAD),
             scene=_idle_scene,
-            keep="A beautiful pattern may have hardly any effect. Before you explain it, switch it off.",
         ),
     ),
 )

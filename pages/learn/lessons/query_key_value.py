@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from pages.learn.lesson import Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
+from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
 from pages.shared.bench.bench import Bench
 from transformer.figures.attention.plane import REACH
 from transformer.views.attention.plane import AttentionInPlane, PlaneData, Point, Points, names_of
@@ -14,7 +14,7 @@ POINTS = "points"
 _POINT = re.compile(r"-?\d(?:\.\d)?,-?\d(?:\.\d)?", re.ASCII)
 N_TOKENS = 3
 KEYS, VALUES = ((2.0, 0.5), (-0.5, 2.0), (-1.5, -1.5)), ((2.5, 0.0), (-1.0, 2.5), (-2.0, -2.0))
-_SCALED = Control(name="scaled", label="Scores", options={"yes": "÷ √d_k", "no": "not divided"})
+_SCALED = Control(name="scaled", values=("yes", "no"))
 
 
 def written(query: Point, keys: tuple[Point, ...] = KEYS, values: tuple[Point, ...] = VALUES) -> str:
@@ -38,7 +38,7 @@ def _attend(query: Point, *, keys: tuple[Point, ...] = KEYS, scaled: bool = True
 
 
 def _drag(query: Point) -> Control:
-    return Control(name=POINTS, label="Points", options={}, default=written(query))
+    return Control(name=POINTS, default=written(query))
 
 
 def _scene(default: Point) -> object:
@@ -56,11 +56,7 @@ def _aim_truth(bench: Bench) -> Truth:
     found = _attend(AIM)
     names, most = names_of(N_TOKENS), int(found.weights.argmax())
     weights = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, found.weights, strict=True))
-    return Truth(
-        most,
-        f"The weights are {weights}. Key {names[most]} points most nearly the same way as the query, so that "
-        "multiplying the two coordinate by coordinate and adding gives the largest score.",
-    )
+    return Truth(most, TEXTS("query-key-value.match.told", weights=weights, key=names[most]))
 
 
 def _length_truth(bench: Bench) -> Truth:
@@ -69,20 +65,14 @@ def _length_truth(bench: Bench) -> Truth:
     moved = after - before
     return Truth(
         0 if moved > 0.01 else 2 if moved < -0.01 else 1,
-        f"The largest weight goes from {before:.2f} to {after:.2f}. Every score doubles, so the gaps between scores "
-        "double, and softmax turns gaps into ratios: a gap of 1 is a factor of 2.7, a gap of 2 a factor of 7.4. That "
-        "is why the paper divides scores by √d_k: otherwise long vectors make the softmax all or nothing.",
+        TEXTS("query-key-value.longer.told", before=before, after=after),
     )
 
 
 def _zero_truth(bench: Bench) -> Truth:
     found = _attend(NONE)
     share = 100 * float(found.weights.min())
-    return Truth(
-        share,
-        f"All three weights are {found.weights[0]:.3f}: a query of length 0 gives every key the score 0, and softmax "
-        "turns equal scores into equal weights. The weights always add up to 1; attention cannot look at nothing.",
-    )
+    return Truth(share, TEXTS("query-key-value.nothing.told", weight=found.weights[0]))
 
 
 def _output_truth(bench: Bench) -> Truth:
@@ -91,11 +81,7 @@ def _output_truth(bench: Bench) -> Truth:
     for _ in range(200):
         found = _attend(tuple(rng.uniform(-REACH, REACH, 2).tolist()))
         outside += not _inside(found.output, np.array(VALUES))
-    return Truth(
-        0 if outside == 0 else 1,
-        f"We tried 200 random queries, and {outside or 'none'} of their outputs lay outside the triangle of the three "
-        "values. The output is a weighted mean: it lies between the values and can never go beyond them.",
-    )
+    return Truth(0 if outside == 0 else 1, TEXTS("query-key-value.output.told", outside=TEXTS("how_many", n=outside)))
 
 
 def _inside(point: np.ndarray, corners: np.ndarray) -> bool:
@@ -106,67 +92,41 @@ def _inside(point: np.ndarray, corners: np.ndarray) -> bool:
 
 QUERY_KEY_VALUE = Lesson(
     slug="query-key-value",
-    title="Query, key and value",
-    question="What is a key, and what does a query do with it?",
     minutes=7,
     page="attention",
-    onwards="See queries and keys of a real head on *Attention*",
     view={"model": "reverse"},
     steps=(
         Step(
-            title="Which key does the query match?",
-            text="Attention works like a search. A word that looks for something sends out a **query**. Every word "
-            "has a **key**, which says what can be found there, and a **value**, which is what one gets. All three are "
-            "lists of numbers. Here they have only two each, so that we can draw them as arrows and points.\n\n"
-            "How well a key matches is its **score**: multiply query and key coordinate by coordinate and add. Three "
-            "words have the keys A (2, 0.5), B (−0.5, 2) and C (−1.5, −1.5). The query is (1.5, −1); with B it makes "
-            "1.5 · (−0.5) + (−1) · 2 = −2.75.",
-            question="Which key gets the largest weight?",
-            answer=Options(("A", "B", "C")),
+            name="query-key-value.match",
+            answer=Options("query-key-value.match"),
             truth=_aim_truth,
             expects=(0, 0),
-            do="Drag the query q around, or select it with Tab and press the arrow keys. Turn it until B wins, then C.",
             controls=(_drag(AIM),),
             scene=_scene(AIM),
-            keep="A key is what a word offers to be found by. The score is large if query and key point the same way.",
         ),
         Step(
-            title="A longer query",
-            text="**Softmax** turns scores into weights: it raises e to the power of each score and divides by the "
-            "sum. The query is now (0.8, 0.6). We make it twice as long without turning it.",
-            question="What happens to the largest weight?",
-            answer=Options(("it grows", "it stays the same", "it shrinks")),
+            name="query-key-value.longer",
+            answer=Options("query-key-value.longer"),
             truth=_length_truth,
             expects=(0, 0),
-            do="Pull q away from the middle and back. Then take the division by √d_k away and watch the weights.",
             controls=(_drag(FAR), _SCALED),
             scene=_scene(FAR),
-            keep="Direction decides which key wins; length decides by how much.",
         ),
         Step(
-            title="A query that asks for nothing",
-            text="Now the query lies in the middle: (0, 0).",
-            question="How much weight does the least important of the three words get?",
+            name="query-key-value.nothing",
             answer=Estimate(least=0, most=100, unit=" %", close=4),
             truth=_zero_truth,
             expects=(33, 34),
-            do="Put q into the middle, then move it just a little.",
             controls=(_drag(NONE),),
             scene=_scene(NONE),
-            keep="Weights always add up to 1. A head with nothing to look for still looks somewhere.",
         ),
         Step(
-            title="What comes out",
-            text="The keys have done their work: there are weights now. The output multiplies each **value** by its "
-            "weight and adds them up. In the right-hand picture, thicker lines are larger weights.",
-            question="Where can the output lie, whatever the query says?",
-            answer=Options(("only inside the triangle of the three values", "anywhere in the plane")),
+            name="query-key-value.output",
+            answer=Options("query-key-value.output"),
             truth=_output_truth,
             expects=(0, 0),
-            do="Drag the values themselves, then the query, and try to push the output out of the triangle.",
             controls=(_drag((1.5, 1.0)),),
             scene=_scene((1.5, 1.0)),
-            keep="Attention mixes values. Keys decide how much of each; they are not in the mixture themselves.",
         ),
     ),
 )

@@ -3,9 +3,11 @@
 from functools import cache
 
 from pages.shared.bench.bench import Pairs
+from pages.shared.texts.catalogue import Texts
 from transformer.data.corpora import load_corpus
 from transformer.data.tasks import SYMBOLS, random_bits
 
+TEXTS = Texts("strings")
 MANY = 100
 """Strings that a share is measured on."""
 
@@ -51,12 +53,12 @@ def marked(written: str, answer: str) -> str:
     """Returns an output in Markdown, with each wrong letter in bold red, and says whether it is right."""
     got, right = written.split(), answer.split()
     if got == right:
-        return f"`{_together(written)}` :green[right]"
+        return TEXTS("right", written=f"`{_together(written)}`")
     shown = [
         f"`{letter}`" if i < len(right) and letter == right[i] else f":red[**`{letter}`**]"
         for i, letter in enumerate(got)
     ]
-    return f"{' '.join(shown)} :red[wrong]; right is `{_together(answer)}`"
+    return TEXTS("wrong", written=" ".join(shown), answer=f"`{_together(answer)}`")
 
 
 def _together(text: str) -> str:

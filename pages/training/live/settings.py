@@ -1,8 +1,9 @@
 """A model and its training as a few knobs make them, for the tasks that a small model learns in seconds."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Literal, get_args
 
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.url_state import Form, Refused, UrlState, nested, param, several, whole, words
 from pages.training.plans import Plan, recommended
 from transformer.checkpoints.settings import is_name
@@ -10,43 +11,16 @@ from transformer.checkpoints.settings import is_name
 Task = Literal["reverse", "copy", "sort", "addition", "dates"]
 Part = Literal["causal_mask", "positions", "scale_scores", "residual", "warmup_steps"]
 Model = Literal["transformer", "rnn"]
-TASKS: dict[Task, str] = {
-    "reverse": "reverse letters",
-    "copy": "copy letters",
-    "sort": "sort letters",
-    "addition": "add numbers",
-    "dates": "rewrite dates",
-}
+TEXTS = Texts("knobs")
+"""The names of tasks, models and parts, and what each part is for."""
+TASKS: tuple[Task, ...] = get_args(Task)
 OF_LETTERS: tuple[Task, ...] = ("reverse", "copy", "sort")
 """The tasks that write the letters which they read."""
-MODELS: dict[Model, str] = {"transformer": "Transformer", "rnn": "RNN"}
+MODELS: tuple[Model, ...] = get_args(Model)
 LAYERS, HEADS = (1, 2, 3), (1, 2, 4, 8)
-POSITIONS = {"sinusoidal": "sinusoids", "learned": "learned", "rotary": "rotary", "alibi": "ALiBi"}
-PARTS: dict[Part, str] = {
-    "causal_mask": "Causal mask",
-    "positions": "Positions",
-    "scale_scores": "Scaling by √d_k",
-    "residual": "Residual",
-    "warmup_steps": "Warm-up",
-}
+POSITIONS = ("sinusoidal", "learned", "rotary", "alibi")
+PARTS: tuple[Part, ...] = get_args(Part)
 """The parts that can be switched off."""
-SHORT: dict[Part, str] = {
-    "positions": "positions",
-    "causal_mask": "the causal mask",
-    "residual": "residual connections",
-    "scale_scores": "scaling",
-    "warmup_steps": "warm-up",
-}
-"""Their names in a sentence, after "without"."""
-WHY: dict[Part, str] = {
-    "positions": "Without positions the encoder sees which symbols there are, but not their order.",
-    "causal_mask": "Without the causal mask it could see each answer while it trained, and learned to read it off.",
-    "scale_scores": "Without the division by √d_k scores are larger, and the softmax closer to all or nothing.",
-    "residual": "Without residual connections each sublayer replaces its input instead of adding to it.",
-    "warmup_steps": "Without warm-up the first steps are the largest, when the optimizer knows least of the gradients.",
-}
-"""Why a model without the part may fail."""
-WHY_RNN = "An RNN without attention has one vector of the input, which must hold every symbol and its place."
 STRINGS: dict[Task, str] = {
     "reverse": "a b c d e f",
     "copy": "a b c d e f",

@@ -3,15 +3,17 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from page_models import open_page
 
 from pages.shared.glossary import glossary, symbols_in, term_of, terms, terms_in
+from pages.shared.texts.catalogue import LANGUAGE, language_files, leaves, read_texts, wordings
 
 ROOT = Path(__file__).parents[3]
 NOT_TERMS = {
@@ -49,12 +51,21 @@ def texts(path: Path) -> Iterator[str]:
 
 
 PAGES = [path for path in ROOT.glob("pages/**/*.py") if path.name != "glossary.py" and path.parent.name != "glossary"]
+CATALOGUES = [path for path in language_files() if path.stem == LANGUAGE]
 
 
 @cache
 def shown() -> dict[Path, list[str]]:
     """Returns the strings of each file that shows some."""
-    return {path: list(texts(path)) for path in [*PAGES, *ROOT.glob("transformer/analysis/trace/*.py")]}
+    found = {path: list(texts(path)) for path in [*PAGES, *ROOT.glob("transformer/analysis/trace/*.py")]}
+    return found | {path: list(_said(read_texts(path))) for path in CATALOGUES}
+
+
+def _said(catalogue: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the texts of a catalogue, but for the glossary's own."""
+    for path, text in leaves(catalogue).items():
+        if path[0] != "glossary":
+            yield from wordings(text)
 
 
 def test_every_entry_is_used_on_a_page():

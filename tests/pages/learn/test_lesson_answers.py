@@ -1,6 +1,7 @@
 """Every answer of every lesson, asked of the shipped models anew: the sentences around it must still be true."""
 
-from itertools import product
+import re
+from itertools import chain, product
 
 import pytest
 from fakes.plain_bench import PlainBench
@@ -8,6 +9,8 @@ from fakes.plain_bench import PlainBench
 from pages.learn.lesson import Drawing, Lesson, Options, Step
 from pages.learn.lessons import LESSONS
 from pages.shared.bench.strings import backwards, held_out, long_strings, marked
+from pages.shared.texts.catalogue import language_files, leaves, read_texts, wordings
+from transformer.checkpoints.settings import list_checkpoints
 from transformer.lab import load
 
 BENCH = PlainBench()
@@ -47,6 +50,13 @@ def test_every_setting_of_a_step_shows_something_that_its_checks_confirm(lesson:
             if number == 0:
                 failing = [check.claim for check in part.view.checks(*given, data) if not check.holds]
                 assert not failing
+
+
+def test_models_that_the_texts_name_are_shipped():
+    shipped = {model.name for model in list_checkpoints() if model.shipped}
+    texts = chain.from_iterable(map(wordings, leaves(read_texts(language_files()[0])["lessons"]).values()))
+    named = set(re.findall(r"\*((?:reverse|pronouns|everyday|emoji)[a-z-]*)\*", " ".join(texts)))
+    assert len(named) > 5 and named <= shipped
 
 
 def test_slugs_and_controls_are_unique_and_fit_into_links():

@@ -294,7 +294,9 @@ def test_what_became_of_the_attention_is_told_beside_the_guess(weights, guess, s
 def test_the_question_is_asked_before_play_where_its_pictures_fit(started):
     at = open_page("playground")
     assert "A guess first" in texts(at) and pictures(at)["chosen"] == ""
-    assert [picture["label"] for picture in pictures(at)["pictures"]] == list(guess_module.SHAPES.values())
+    assert [picture["label"] for picture in pictures(at)["pictures"]] == list(
+        guess_module.TEXTS.table("shapes").values()
+    )
     at = open_page("playground", guess="even")
     assert pictures(at)["chosen"] == "even" and "Now press Play." in texts(at)
     at = checked(at.button(key="playground-play").click().run())
