@@ -14,7 +14,7 @@ from pages.shared.saved.page_end import saved_and_reported
 from pages.shared.serving.admission import admit
 from pages.shared.url.looks import tell_looks_apart
 from pages.shared.url.packed_link import follow_packed_link
-from pages.shared.url.session import end_run, session
+from pages.shared.url.session import end_run, enter_page
 from pages.shared.visitors.current import admit_visitor
 from pages.shared.visitors.sharing import follow_share_link
 from pages.training.run_status import runs_in_progress
@@ -47,7 +47,7 @@ with st.sidebar:
         runs_in_progress()
 explain_terms()
 with saved_and_reported(page.title), guard("The rest of this page"):
-    session().page = page.title
+    enter_page(page.title)
     page.run()
 lead_further(next(entry for entry in PAGES if entry.title == page.title))
 end_run()

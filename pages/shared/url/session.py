@@ -50,6 +50,8 @@ class Session:
     """True if this run shows the target of a link."""
     page: str = ""
     """The title of the page being shown."""
+    page_hash: str = ""
+    """Streamlit's name for it; empty before the first."""
     chosen: bool = False
     """True once the visitor has chosen a model, a sentence or a switch, or followed a link to them."""
     switched_on: str = ""
@@ -91,9 +93,21 @@ def start_afresh() -> None:
 def stay() -> None:
     """Keeps the view in a run that a control caused: its request may carry the URL from before the last change.
 
-    For callbacks of controls that change nothing in the view, such as a menu that opens.
+    For callbacks of controls that change nothing in the view, such as a menu that opens. A busy server folds requests
+    into one: where a link to another page was followed since, that has the last word.
     """
-    session().touched = True
+    if session().page_hash in ("", _hash_of_page()):
+        session().touched = True
+
+
+def enter_page(title: str) -> None:
+    """Notes which page is being shown."""
+    session().page, session().page_hash = title, _hash_of_page()
+
+
+def _hash_of_page() -> str:
+    context = get_script_run_ctx(suppress_warning=True)
+    return "" if context is None else context.page_script_hash
 
 
 def follow_url() -> None:
