@@ -183,9 +183,12 @@ def render_leak(context: PageContext, batch: Batch) -> None:
 
 def _leak_table(batch: Batch, data: LeakData) -> None:
     before, after = data.shares.tolist()
+    has_all = batch.lab.model.config.causal_mask
     columns = {
         "": ["loss, teacher-forced (nats per token)", *(f"attention {name}" for name in SHARES)],
-        "all masks on": [wording.number(value) for value in (data.loss[0], *before)],
+        "all masks on" if has_all else "with the masks that it has": [
+            wording.number(value) for value in (data.loss[0], *before)
+        ],
     }
     if batch.leak.off:
         columns["as switched"] = [wording.number(value) for value in (data.loss[1], *after)]

@@ -21,7 +21,9 @@ function live(render) {
     seat.draw = () => {
       const streamed = seat.stream?.parts[seat.part];
       const newer = streamed && streamed.step >= seat.args.data.live.step;
-      if (!newer && seat.args.data.live?.waits) return;
+      const waits = !newer && Boolean(seat.args.data.live?.waits);
+      root.style.opacity = waits ? "0.3" : ""; // what still stands there is another run's
+      if (waits) return;
       render(newer ? { ...seat.args, data: { ...streamed, live: seat.args.data.live } } : seat.args);
     };
     seat.draw();

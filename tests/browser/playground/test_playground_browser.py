@@ -51,6 +51,20 @@ def test_output_and_head_move_without_a_run_of_the_page_and_can_be_proved(page: 
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value("a b c d e f")
 
 
+def test_what_another_run_wrote_is_faint_until_the_new_run_writes(page: Page, server: Server):
+    page.route_web_socket(re.compile("/live/"), lambda socket: None)  # the new run's outputs never come
+    page.goto(server.link("playground"))
+    page.get_by_role("button", name="Step", exact=True).click()
+    expect(page.get_by_text("Paused at step")).to_be_visible()
+    chips = page.locator(".st-key-playground-chips .root")
+    expect(chips).to_have_css("opacity", "1")
+    page.get_by_role("button", name="Restart").click()
+    expect(chips).to_have_css("opacity", "0.3")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("Paused at step")).to_be_visible()
+    expect(chips).to_have_css("opacity", "1")
+
+
 def test_a_step_of_the_tour_starts_and_a_part_given_back_is_as_it_was(page: Page, server: Server):
     """The box of the positions says nothing while there are none; the browser sends that back with the next press."""
     page.goto(server.link("playground", without="positions"))

@@ -247,5 +247,6 @@ def test_tokens_are_never_markup():
 def test_a_model_without_a_causal_mask_leads_to_one_that_has_it():
     at = open_page("masks", model="reverse-without-mask", text="a b c")
     assert at.toggle(key="mask-never-causal").disabled
+    assert any("with the masks that it has" in table.value.columns for table in at.dataframe)
     at = checked(at.button(key="masks-with-causal").click().run())
     assert at.toggle(key="mask-on-causal").value and at.text_input(key="choose-text").value == "m m a a m"
