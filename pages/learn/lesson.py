@@ -118,7 +118,7 @@ class Control:
 
     name: str
     values: tuple[str, ...] = ()
-    """What it can say; nothing where the figure itself is dragged."""
+    """The values to choose from; none where the figure itself is dragged."""
     default: str = ""
     """The value chosen at first, if that is not the first one."""
     texts: str = ""

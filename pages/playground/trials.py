@@ -18,7 +18,7 @@ class Trial:
     """An experiment: the knobs that it turns, and its texts."""
 
     name: str
-    """That of its texts in the catalogue."""
+    """The name of its texts in the catalogue."""
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -1,3 +1,5 @@
+"""A menu keeps the view of its page, unless a link to another page was followed in the same request."""
+
 from types import SimpleNamespace
 
 import pytest
