@@ -18,6 +18,7 @@ from transformer.analysis.attention.mask_leakage import Forcing
 from transformer.interventions import DisableMask, MaskKind, merged
 from transformer.model.kinds import AttentionKind
 from transformer.views.masks import (
+    ON_LATER,
     SHARES,
     BatchTokens,
     EmptyAttentionRow,
@@ -41,7 +42,10 @@ _CONFUSED = (
     "Every position of the decoder now sees the tokens after it too. In training it never did, so they only confuse "
     "it; a model that was trained with them would copy its answers from there."
 )
-_NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are visible."
+_NO_CAUSAL = (
+    "The masks that this model has are on. It was trained without a causal mask, so later tokens are visible: "
+    "**{share} %** of its decoder's self-attention falls on them."
+)
 _LOSS_HELP = "Loss: how badly each token of the outputs with all masks is predicted, on average; end marks count too."
 
 
@@ -147,7 +151,7 @@ def _no_causal(context: PageContext, data: MasksData) -> str:
         return ""
     kind = context.view.kind
     if kind == "decoder_self":
-        return f" {kind.label} has no causal mask: this model was trained without one."
+        return " Grey: the causal mask that this model was trained without, and what it would have hidden."
     both = " *Decoder self* has both." if context.lab.model.config.causal_mask else ""
     return f" {kind.label} has no causal mask: the whole sentence is there from the start.{both}"
 
@@ -158,7 +162,8 @@ def render_effect(context: PageContext, batch: Batch) -> None:
     data = get_data(batch, MaskLeak())
     before, after = map(wording.number, data.loss.tolist())
     if not batch.leak.off:
-        said = _ALL_ON if context.lab.model.config.causal_mask else _NO_CAUSAL
+        share = wording.number(100 * data.shares[0, SHARES.index(ON_LATER)])
+        said = _ALL_ON if context.lab.model.config.causal_mask else _NO_CAUSAL.format(share=share)
         st.markdown(f"{said} Loss: **{before}** nats per token. Switch a mask off above.", help=_LOSS_HELP)
         return
     off = {mask for spec in batch.leak.off for mask in spec.lifts}
@@ -203,10 +208,8 @@ def _what_changed(data: LeakData, off: set[MaskKind]) -> None:
     for i in data.changed:
         before, after = (wording.plain(words[i]) or "(no words)" for words in data.written)
         cut = f" It wrote no end mark and was cut off after {len(data.outputs[1][i])} tokens."
-        st.markdown(
-            f"Sentence {i}{'' if i else ' (yours)'}, decoded step by step: *{before}* became *{after}*."
-            f"{'' if data.ended[1, i] else cut}"
-        )
+        which = f"Sentence {i}{'' if i else ' (yours)'}, decoded step by step"
+        st.markdown(f"{which}: it writes *{after}* now instead of *{before}*.{'' if data.ended[1, i] else cut}")
 
 
 def _same_outputs_text(data: LeakData, off: set[MaskKind]) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pages.playground.choices import Expected, Knobs
 from pages.playground.guess import is_asked, said_of
+from pages.playground.reasons import reason
 from pages.playground.trials import TRIALS, WHOLE, Trial, after, is_whole, trial_of
 from pages.shared.texts.catalogue import Texts
 from pages.shared.wording import listed
@@ -34,8 +35,8 @@ def ending(run: Run, knobs: Knobs, output: LiveOutput | None = None) -> tuple[st
     result = result_of(run)
     if result is None:
         return TEXTS("untested"), Next("", {})
-    said = _learned(result, knobs, output) if result.has_learned else _failed(result, knobs, output)
-    return said + _expectation(knobs.expected, result), _next(knobs, result)
+    said = _learned(result, knobs, output) if result.has_learned else _failed(run, result, knobs, output)
+    return said, _next(knobs, result)
 
 
 def _learned(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
@@ -44,25 +45,23 @@ def _learned(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
     said = TEXTS("learned", task=task, share=result.share)
     if first:
         said = TEXTS("learned_at", task=task, share=result.share, least=100 * LEARNED, step=first)
+    said += _expectation(knobs.expected, result)
     if (trial := trial_of(knobs)) is not None and trial.enough:
         return f"{said} {trial.enough}"
     if knobs.without:
-        return f"{said} {TEXTS('did_without', parts=_names(knobs))}"
+        return f"{said} {TEXTS('did_without', parts=listed([KNOBS(f'short.{part}') for part in knobs.without]))}"
     if output is not None and output.weights.size and is_asked(knobs):
         return f"{said} {said_of(output, knobs.guess)}".strip()
     return said
 
 
-def _failed(result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
+def _failed(run: Run, result: Result, knobs: Knobs, output: LiveOutput | None) -> str:
     kind = "in_part" if result.exact >= FAILED else "cheated" if result.loss < _TOO_LOW else "plain"
-    said = TEXTS(f"failed.{kind}", steps=result.steps, share=result.share, loss=result.loss)
+    expected = _expectation(knobs.expected, result)
+    said = TEXTS(f"failed.{kind}", steps=result.steps, share=result.share, loss=result.loss, expected=expected)
     if output is not None and knobs.task in OF_LETTERS:
         said += f" {_own(knobs.task, output)}"
-    if (trial := trial_of(knobs)) is not None:
-        return f"{said} {trial.why}"
-    if len(knobs.without) == 1:
-        return f"{said} {KNOBS(f'why.{knobs.without[0]}')}"
-    return f"{said} {TEXTS('had_without', parts=_names(knobs))}" if knobs.without else said
+    return f"{said} {reason(run, knobs, output)}".strip()
 
 
 def _own(task: Task, output: LiveOutput) -> str:
@@ -88,10 +87,6 @@ def _expectation(expected: Expected | Literal[""], result: Result) -> str:
         return ""
     as_expected = (expected == "learns") == result.has_learned
     return f" {TEXTS('expected') if as_expected else TEXTS('opposite')}"
-
-
-def _names(knobs: Knobs) -> str:
-    return listed([KNOBS(f"short.{part}") for part in knobs.without])
 
 
 def _next(knobs: Knobs, result: Result) -> Next:

@@ -58,7 +58,8 @@ def render_output(
     comparison = loading.get_comparison(context.lab, context.view.text, context.view.switches)
     before, after = comparison.before, comparison.after
     result, measures = wording.effect(comparison)
-    st.markdown(" ".join(filter(None, (result, wording.heads_left(comparison)))))
+    left = wording.heads_left(comparison)
+    st.markdown(" ".join(filter(None, (result, left))), help=f"{measures} {wording.KL_EXPLAINED}")
     with room_for(2 * len(comparison.alignment)):
         aligned_tokens(
             (before.target_tokens, before.probabilities.tolist()),
@@ -67,8 +68,7 @@ def render_output(
             labels=("before", "after"),
             key="aligned",
         )
-    st.caption(" ".join((measures, *wording.pronoun_effect(comparison))), help=wording.KL_EXPLAINED)
-    for note in wording.switch_notes(comparison):
+    for note in (*wording.pronoun_effect(comparison), *wording.switch_notes(comparison)):
         st.caption(note)
     subject = Compared(context.lab, comparison)
     with figures or st.container(), st.container(horizontal=True, gap="medium"):

@@ -198,11 +198,10 @@ def effect(comparison: Comparison) -> tuple[str, str]:
     kl = comparison.kl_divergence
     where = "Measured on the original output, with the same words before each step (teacher-forced):"
     if shift == 0 and kl.max() == 0:
-        return f"{said} No probability changed at all.", f"{where} the largest change is exactly 0."
+        return f"{said} No probability changed at all: the largest change is exactly 0.", f"{where} exactly 0."
     if abs(shift) < NEGLIGIBLE:
-        return f"{said} No probability changed beyond rounding.", (
-            f"{where} no token's probability changed by more than {number(abs(shift))}; "
-            f"KL divergence at most {number(float(kl.max()))} nats."
+        return f"{said} No probability changed beyond rounding: by at most {number(abs(shift))}.", (
+            f"{where} KL divergence at most {number(float(kl.max()))} nats."
         )
     move, difference = change(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
     verb = "falls" if shift < 0 else "rises"

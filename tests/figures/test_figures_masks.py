@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from transformer.figures.attention.masks import Part, batch_figure, masks_figure
+from transformer.figures.theme import palette
 
 PADDING = Part("padding", np.array([[True, True, False]] * 3), "padding")
 CAUSAL = Part("causal", np.tril(np.ones((3, 3), dtype=bool)), "later")
@@ -20,6 +21,15 @@ def test_the_last_matrix_is_open_where_all_are(dark: bool) -> None:
 
 def test_one_mask_alone_is_drawn_once() -> None:
     assert len(masks_figure([PADDING], list("abc"), list("abc"), kind="cross").data) == 1
+
+
+def test_a_mask_that_the_model_lacks_stands_in_grey_beside_and_takes_no_part() -> None:
+    lacking = Part("causal", CAUSAL.mask, "it would hide this", "causal: it has none")
+    fig = masks_figure([PADDING], list("abc"), list("abc"), missing=[lacking], kind="decoder_self")
+    np.testing.assert_array_equal(fig.data[0].z.astype(bool), PADDING.mask)
+    np.testing.assert_array_equal(fig.data[1].z.astype(bool), CAUSAL.mask)
+    assert [note.text for note in fig.layout.annotations] == ["padding", "causal: it has none"]
+    assert fig.data[1].colorscale[1][1] == palette().faint != fig.data[0].colorscale[1][1]
 
 
 def test_three_masks_of_40_tokens_fit_a_usual_window_and_their_labels_stay_apart() -> None:

@@ -159,9 +159,9 @@ def side_by_side(other: str = "reverse", text: str = TEXT, *names: str) -> Calla
 _LAYOUT = {"drawing": "where boxes and lines lie; no number of the pass"}
 
 
-def batch(*off: str) -> Callable[[], Batch]:
-    """Two sentences of different lengths, without the masks of these names."""
-    return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
+def batch(*off: str, through: str = "reverse") -> Callable[[], Batch]:
+    """Two sentences of different lengths, without the masks of these names, through a shipped model."""
+    return cache(lambda: Batch(load(through), load(through).leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
 
 
 SWITCHED = ("off:decoder.0.cross:1", "forbid:decoder.0.cross:2,1", "mean:decoder.1.cross:0")
@@ -407,6 +407,7 @@ EXAMPLES = [
     Example(SentenceMasks(kind="cross", row=1), batch("mask:cross")),
     Example(SentenceMasks(kind="decoder_self", row=1), batch("mask:padding")),
     Example(SentenceMasks(kind="decoder_self", row=0), batch("mask:causal")),
+    Example(SentenceMasks(kind="decoder_self", row=1), batch(through="reverse-without-mask")),
     Example(MaskLeak(), batch()),
     Example(MaskLeak(), batch("mask:padding", "mask:causal", "mask:cross")),
     Example(TeacherForcing(), decoding()),

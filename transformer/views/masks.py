@@ -31,10 +31,8 @@ OFF = " (off)"
 """Behind the name of a mask that is switched off."""
 READINGS = ("all masks on", "as switched")
 SHARE_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.CROSS, AttentionKind.DECODER_SELF)
-SHARES = (
-    *(f"on padding, {kind.phrase}" for kind in SHARE_KINDS),
-    "on later tokens, decoder self-attention",
-)
+ON_LATER = "on later tokens, decoder self-attention"
+SHARES = (*(f"on padding, {kind.phrase}" for kind in SHARE_KINDS), ON_LATER)
 """The cells that masks hide and attention may fall on without them."""
 SIDES = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
 """The queries and the keys of each attention, by the fields of a leak."""
@@ -102,6 +100,8 @@ class MasksData:
     parts: tuple[Part, ...]
     applied: Bool[ndarray, "query key"]
     """The mask of the recorded pass: all parts together."""
+    missing: tuple[Part, ...] = ()
+    """The masks that this attention usually has and that the model lacks."""
 
     @property
     def is_combination(self) -> bool:
@@ -125,21 +125,28 @@ class SentenceMasks:
         every = np.ones((len(queries), len(keys)), dtype=bool)
         padding_off = ("cross" if self.kind == "cross" else "padding") in off
         padding = every if padding_off else np.tile(keys != config.pad_id, (len(queries), 1))
-        parts = [Part(_named("padding", padding_off), padding, "padding: no token stands here")]
-        if self.kind == "decoder_self" and config.causal_mask:
-            causal = every if "causal" in off else causal_mask(len(queries), len(queries)).numpy()
-            parts.append(Part(_named("causal", "causal" in off), causal, "later than the query"))
+        title = "padding: none here" if padding.all() and not padding_off else ""
+        parts = [Part(_named("padding", padding_off), padding, "padding: no token stands here", title)]
+        missing = []
+        if self.kind == "decoder_self":
+            staircase = causal_mask(len(queries), len(queries)).numpy()
+            if config.causal_mask:
+                causal = every if "causal" in off else staircase
+                parts.append(Part(_named("causal", "causal" in off), causal, "later than the query"))
+            else:
+                missing.append(Part("causal", staircase, "a causal mask would hide this", "causal: it has none"))
         labels = [tuple(lab.tokenizer.piece(token) for token in side.tolist()) for side in (queries, keys)]
-        return MasksData(labels[0], labels[1], tuple(parts), leak.lifted.masks[self.kind][self.row])
+        return MasksData(labels[0], labels[1], tuple(parts), leak.lifted.masks[self.kind][self.row], tuple(missing))
 
     def figure(self, data: MasksData, *, dark: bool = False) -> go.Figure:
-        """The masks side by side, their combination last."""
-        return masks_figure(data.parts, data.queries, data.keys, kind=self.kind, dark=dark)
+        """The masks side by side, then their combination, then what the model lacks."""
+        return masks_figure(data.parts, data.queries, data.keys, missing=data.missing, kind=self.kind, dark=dark)
 
     def tables(self, data: MasksData) -> tuple[Table, ...]:
         """Each mask, and the one that was applied."""
         labels = numbered(data.queries), numbered(data.keys)
         masks = {part.name: part.mask for part in data.parts} | {"applied": data.applied}
+        masks |= {f"{part.name}, which it lacks": part.mask for part in data.missing}
         return tuple(Table(name, mask.astype(int), *labels) for name, mask in masks.items())
 
     def checks(self, lab: Lab, leak: Leak, data: MasksData) -> Iterator[Check]:
@@ -147,15 +154,15 @@ class SentenceMasks:
         queries, keys = (side.tolist() for side in self._sides(leak))
         off, pad = {spec.mask for spec in leak.off}, lab.model.config.pad_id
         on = {"padding": ("cross" if self.kind == "cross" else "padding") not in off, "causal": "causal" not in off}
-        rules = []
+        rules, how = [], "tokens looked at one by one"
         for part in data.parts:
             mask = part.name.removesuffix(OFF)
             only = {name: name == mask and is_on for name, is_on in on.items()}
             rules.append(mask_by_rule(queries, keys, pad=pad, **only))
-            yield agree(
-                f"The {mask} mask is what its rule says", part.mask, rules[-1], 0, "tokens looked at one by one"
-            )
-        how = "tokens looked at one by one"
+            yield agree(f"The {mask} mask is what its rule says", part.mask, rules[-1], 0, how)
+        for part in data.missing:
+            rule = mask_by_rule(queries, keys, pad=pad, padding=False, causal=part.name == "causal")
+            yield agree(f"The {part.name} mask that it lacks is what its rule says", part.mask, rule, 0, how)
         yield agree("The pass applied all rules together", data.applied, np.logical_and.reduce(rules), 0, how)
 
     def _sides(self, leak: Leak) -> tuple[Int[ndarray, " query"], Int[ndarray, " key"]]:

@@ -3,7 +3,10 @@ const READABLE = 0.72; // of a token's usual size
 const SMALLEST = 0.52; // of the room around it, squared
 const FAINTEST = 1 / 512; // a line of less opacity would change no pixel
 const FADED = 40; // pixels of the edge behind which more stands, as in the style sheet
-const AT_REST = "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
+const AT_REST = matchMedia("(hover: none)").matches
+  ? "Tap a token to see what it looks at."
+  : "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
+const SCROLLS = " More stands to the right: scroll sideways.";
 
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
@@ -29,6 +32,7 @@ export default function ({ data, parentElement }) {
 
   let pinned = null;
   let pointed = null;
+  let said = null;
   show(null);
   root._observer = new ResizeObserver(place);
   root._observer.observe(root);
@@ -141,14 +145,15 @@ export default function ({ data, parentElement }) {
   }
 
   function say(at) {
+    said = at;
     if (!at) {
-      readout.textContent = AT_REST;
+      readout.textContent = root.scrollWidth > root.clientWidth + 4 ? AT_REST + SCROLLS : AT_REST;
       return;
     }
     const [side, index] = at;
     const parts = [bold(data[side][index].text), side === "target" ? " looks at " : " is looked at by "];
     strongest(side, index).forEach(({ token, weight }, rank) => {
-      parts.push(rank ? " · " : "", bold(token.text), ` ${exact(weight)}`);
+      parts.push(rank ? " · " : "", bold(token.text), ` ${weight.toFixed(3)}`);
     });
     readout.replaceChildren(...parts);
   }
@@ -165,6 +170,7 @@ export default function ({ data, parentElement }) {
     root.style.setProperty("--room", `${needed() > room ? room - FADED : room}px`);
     fade();
     lines.style.width = `${Math.max(room, needed())}px`;
+    if (!said) say(null);
   }
 
   // The edge behind which more stands is faded.

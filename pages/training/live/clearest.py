@@ -30,7 +30,7 @@ class Clearest(NamedTuple):
     @property
     def title(self) -> str:
         """Returns what stands above its picture."""
-        return f"Last layer's clearest head: head {self.head}"
+        return f"Last layer's clearest head, now head {self.head}"
 
 
 def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Clearest:

@@ -84,8 +84,9 @@ def test_the_shown_head_is_switched_off_and_on_again():
     assert removable(at) == [plain(switch.label())]
     assert at.query_params["switch"] == str(switch)
     comparison = load(PRONOUNS).compare(CLASSIC, [switch])
-    for sentence in effect(comparison):
-        assert sentence in texts(at)
+    said, measures = effect(comparison)
+    (told,) = (element for element in at.markdown if said in element.value)
+    assert measures in told.help
     at = checked(at.button(key=f"remove-{switch}").click().run())
     assert removable(at) == [] and at.toggle(key="switch-head").value
     assert "switch" not in at.query_params
@@ -214,7 +215,8 @@ def test_a_padding_mask_changes_nothing_for_one_sentence_and_the_page_says_so_wi
     assert "nothing for it to hide" in texts(at)
     comparison = load(PRONOUNS).compare(CLASSIC, [DisableMask("padding")])
     assert comparison.largest_shift[1] == pytest.approx(0, abs=1e-6)
-    assert effect(comparison)[1] in texts(at)
+    said, measures = effect(comparison)
+    assert said in texts(at) and "beyond rounding: by at most" in said and "KL divergence at most" in measures
 
 
 def test_the_numbers_are_checked_on_the_spot():

@@ -180,17 +180,16 @@ def test_the_end_is_told_by_the_runs_own_numbers(tmp_path, monkeypatch):
     ]
     write_rows(run, rows[:1])
     said, onwards = ending.ending(run, Knobs(without=("positions",), expected="fails"))
-    assert "did not learn" in said and "2 % of 10 new examples" in said and "2.5 nats" in said
-    assert "not their order" in said and said.endswith("As you expected.")
+    assert said.startswith("**It did not learn it.** As you expected. After") and "2 % of 10 new examples" in said
+    assert said.endswith("not their order.")
     assert "causal mask away: will it still learn?" in onwards.said
     assert onwards.buttons["It will"] == {**WHOLE, "without": ("causal_mask",), "expected": "learns"}
     write_rows(run, rows)
     said, onwards = ending.ending(run, Knobs())
     assert "99 % of 10 new examples right, over 95 % for the first time at step 20" in said
     assert onwards.buttons["It won't"] == {**WHOLE, "without": ("positions",), "expected": "fails"}
-    assert ending.ending(run, Knobs(heads=1, expected="fails"))[0].endswith(
-        "is enough for it. You expected the opposite."
-    )
+    said = ending.ending(run, Knobs(heads=1, expected="fails"))[0]
+    assert said.endswith("at step 20. You expected the opposite. One head in each layer is enough for it.")
 
 
 def test_five_experiments_follow_a_success_each_once_and_then_another_task(tmp_path, monkeypatch):
@@ -392,7 +391,7 @@ def test_a_run_at_work_is_streamed_as_the_page_would_draw_it(started, build):
         case "output":
             assert [token["text"] for token in data["tokens"]] == list(output.tokens[: len(data["tokens"])])
         case "head":
-            assert data["title"].startswith("Last layer's clearest head: head ")
+            assert data["title"].startswith("Last layer's clearest head, now head ")
         case "curves":
             assert data["panels"][0]["series"][0]["x"][-1] == 20
 

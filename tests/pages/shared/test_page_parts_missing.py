@@ -63,7 +63,8 @@ def test_the_masks_page_has_no_causal_part_and_says_that_forcing_cheats():
     at = open_page("masks", model=BARE, text="a b c", kind="decoder_self")
     assert "exactly the mask that the recorded pass applied" in texts(at)
     assert at.toggle(key="mask-never-causal").disabled and not at.toggle(key="mask-never-causal").value
-    assert "nothing leaks" not in texts(at) and "so later tokens are visible" in texts(at)
+    assert "nothing leaks" not in texts(at) and "so later tokens are visible: **" in texts(at)
+    assert "Grey: the causal mask that this model was trained without" in texts(at)
     assert "cheating" in at.expander[0].label and "without a causal mask" in at.expander[0].label
     at = checked(at.toggle(key="mask-on-padding").set_value(False).run())
     assert "exactly the mask that the recorded pass applied" in texts(at)

@@ -43,6 +43,8 @@ class Part:
     mask: Bool[ndarray, "query key"]
     forbids: str
     """The reason why a cell is forbidden, for hovering."""
+    title: str = ""
+    """The text above it, where that says more than its name."""
 
 
 def masks_figure(
@@ -50,20 +52,22 @@ def masks_figure(
     queries: Sequence[str],
     keys: Sequence[str],
     *,
+    missing: Sequence[Part] = (),
     kind: KindName,
     dark: bool = False,
 ) -> go.Figure:
     """Draws masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are
     struck.
 
-    One mask alone is its own conjunction and is drawn once. In a narrow window, such as a phone's, cells and labels
-    shrink; `layout.meta` tells `scrolling_figure` below which width labels do, and how much lower the figure then is.
+    One mask alone is its own conjunction and is drawn once. Behind them stand, in grey, the masks that the model lacks.
+    In a narrow window, such as a phone's, cells and labels shrink; `layout.meta` tells `scrolling_figure` below which
+    width labels do, and how much lower the figure then is.
     """
-    for part in parts:
+    for part in (*parts, *missing):
         check_labels(part.mask, queries, keys)
     combined = Part("combined", np.logical_and.reduce([part.mask for part in parts]), "forbidden by one of the masks")
     colours, colour = theme.palette(dark), theme.kind_colour(kind, dark)
-    drawn = [*parts, combined] if len(parts) > 1 else [*parts]
+    drawn = [*parts, *([combined] if len(parts) > 1 else []), *missing]
     width = (1 - _GAP * (len(drawn) - 1)) / len(drawn)
     side, top = 16 + label_width(queries) * _CHARACTER, 44 + label_width(keys) * _CHARACTER
     fitting = (_WIDTH - side) * width / max(len(keys), 1)
@@ -71,15 +75,21 @@ def masks_figure(
     traces, axes, shapes, notes = [], {}, [], []
     for number, part in enumerate(drawn, start=1):
         end, left = panel(number), (number - 1) * (width + _GAP)
-        scale = ((0, colours.masked), (1, colour))
+        is_missing = number > len(drawn) - len(missing)
+        shade = colours.faint if is_missing else colour
+        scale = ((0, colours.masked), (1, shade))
         notes_on_cells = np.where(part.mask, "may attend", part.forbids).tolist()
         texts = query_key_texts(queries, keys, notes_on_cells)
         traces.append(cells(part.mask.astype(float), texts, scale=scale, opacity=0.75, end=end))
         axes |= _axes(end, (left, left + width), queries, keys, smallest, alone=len(drawn) == 1, dark=dark)
         shapes += struck(~part.mask, dark, end=end)
-        place = {"xref": f"x{end}", "yshift": top - 30, "font": {"size": 14, "color": colour}}
-        notes.append(note(part.name, (len(keys) - 1) / 2, 1, "center", "bottom") | place)
-        if number > 1:
+        place = {
+            "xref": f"x{end}",
+            "yshift": top - 30,
+            "font": {"size": 14, "color": colours.quiet if is_missing else colour},
+        }
+        notes.append(note(part.title or part.name, (len(keys) - 1) / 2, 1, "center", "bottom") | place)
+        if number > 1 and not is_missing:
             sign = "=" if part is combined else "∧"
             middle = (len(queries) - 1) / 2
             notes.append(note(sign, left - _GAP / 2, middle, "center", "middle", size=24, yref="y"))
