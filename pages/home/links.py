@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from pages.home.said import change_of, most_needed
 from pages.home.translation import render_translation
 from pages.shared import loading, wording
 from pages.shared.cache import cached
@@ -59,7 +60,7 @@ def sentence_change(context: PageContext) -> SentenceChange:
     if 2 * len(new) > len(now.source_tokens) or 2 * len(gone) > len(before.source_tokens):
         return SentenceChange()
     _, written = edit_marks(before.target_tokens, now.target_tokens)
-    return SentenceChange(new, written, wording.change_of(before.target_tokens, now.target_tokens))
+    return SentenceChange(new, written, change_of(before.target_tokens, now.target_tokens))
 
 
 def class_lesson() -> None:
@@ -166,7 +167,7 @@ def _most_needed_head(context: PageContext) -> None:
     piece = context.lab.tokenizer.piece
     written = context.inspection.target_tokens[effects[0].step]
     instead = None if effects[0].instead is None else piece(effects[0].instead)
-    _link(context, (effects[0].switch,), wording.most_needed(effects[0], len(effects), written, instead))
+    _link(context, (effects[0].switch,), most_needed(effects[0], len(effects), written, instead))
 
 
 def _which_heads(context: PageContext) -> None:

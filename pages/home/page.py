@@ -14,6 +14,7 @@ from pages.home.links import (
     try_a_change,
     watch_one_learn,
 )
+from pages.home.said import pronoun
 from pages.home.translation import render_translation
 from pages.shared import loading, wording
 from pages.shared.components.tokens import token_lines
@@ -81,7 +82,7 @@ with st.container(horizontal=True, vertical_alignment="center", gap="small", key
 say(*problems("layer", "head"))
 explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)
 exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross}, explain=explained)
-if wording.pronoun(inspection, loading.reference(context.lab, context.view.text)):
+if pronoun(inspection, loading.reference(context.lab, context.view.text)):
     st.caption(wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing))
 
 st.space("small")

@@ -5,6 +5,7 @@ from html import escape
 
 import streamlit as st
 
+from pages.home import said
 from pages.shared import loading, wording
 from pages.shared.context import PageContext
 from pages.shared.texts.catalogue import Texts
@@ -17,14 +18,14 @@ TEXTS = Texts("home")
 def render_translation(context: PageContext, change: str = "") -> None:
     """Renders what the model wrote and what it made of "it"; `change` says what differs from the sentence before."""
     seen, gold = context.inspection, loading.reference(context.lab, context.view.text)
-    genders = wording.genders(seen.translation, gold)
+    genders = said.genders(seen.translation, gold)
     if seen.translation and context.lab.checkpoint.settings.corpus.name == PRONOUNS:
         _render_glossed(context.view.text, seen.translation, with_genders=bool(genders))
     else:
         st.markdown(f"## {wording.plain(seen.translation) or TEXTS('nothing')}")
-    said = (change, genders, wording.pronoun(seen, gold), wording.verdict(seen.translation, gold))
-    if any(said):
-        st.markdown(" ".join(filter(None, said)))
+    sentences = (change, genders, said.pronoun(seen, gold), said.reference(seen.translation, gold))
+    if any(sentences):
+        st.markdown(" ".join(filter(None, sentences)))
 
 
 def _render_glossed(text: str, translation: str, *, with_genders: bool) -> None:

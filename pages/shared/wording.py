@@ -5,21 +5,18 @@ import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from difflib import SequenceMatcher
 from unicodedata import bidirectional
 
-from transformer.analysis.heads.importance import OutputEffect
+from pages.shared.texts.catalogue import Texts
 from transformer.config import AnyModelConfig, ModelConfig
-from transformer.data.pronouns.lexicon import Noun
-from transformer.data.pronouns.reading import nouns_of
 from transformer.figures.labels import readable
 from transformer.interventions import heads_set_to
 from transformer.lab import Comparison, Inspection
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.text.pairs import Pair, words
 from transformer.text.sentence import Sentence
 from transformer.text.tokenizer import UNK, Tokenizer
 
+TEXTS = Texts("wording")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -64,7 +61,9 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Returns names as a sentence has them: "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    if len(names) < 2:
+        return "".join(names)
+    return TEXTS("listed", first=TEXTS("between").join(names[:-1]), last=names[-1])
 
 
 def isolated(text: str) -> str:
@@ -106,8 +105,8 @@ def moved(before: float, after: float) -> str:
     for digits in range(3, 10):
         p, q = number(before, digits=digits), number(after, digits=digits)
         if p != q:
-            return f"from {p} to {q}"
-    return f"from {number(before)} to {'exactly the same' if before == after else 'the same in nine digits'}"
+            return TEXTS("moved", before=p, after=q)
+    return TEXTS("stayed" if before == after else "hardly_moved", before=number(before))
 
 
 def change(before: float, after: float) -> tuple[str, str]:
@@ -120,7 +119,7 @@ def change(before: float, after: float) -> tuple[str, str]:
             p, q, apart = _rounded(before, digits), _rounded(after, digits), _rounded(after - before, kept)
             place = Decimal(1).scaleb(int(apart.as_tuple().exponent))
             if p != q and 2 * abs(q - p - apart) <= place:
-                move = f"from {number(before, digits=digits)} to {number(after, digits=digits)}"
+                move = TEXTS("moved", before=number(before, digits=digits), after=number(after, digits=digits))
                 return move, number(after - before, signed=True, digits=kept)
     return moved(before, after), number(after - before, signed=True)
 
@@ -129,24 +128,11 @@ def _rounded(value: float, digits: int) -> Decimal:
     return Decimal(f"{value:.{digits - 1}e}")
 
 
-def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str | None) -> str:
-    """Invites the visitor to switch off the head that the output needs most, with the measured effect."""
-    moves = moved(effect.before, effect.after)
-    if instead is None:
-        found = f"Every token stays the most probable; the probability of {token(written)} goes {moves}."
-    else:
-        found = f"{token(written)} turns into {token(instead)}: its probability goes {moves}."
-    return f"Switch off one of its {n_heads} heads, the one that this output needs most: {effect.switch.noun}. {found}"
-
-
 def smoothed(label_smoothing: float) -> str:
     """Returns what training aimed at for the right token if that is not 1; else an empty string."""
     if label_smoothing == 0:
         return ""
-    return (
-        f"Trained with label smoothing {label_smoothing:g}, the model aimed at about {1 - label_smoothing:.3g} for the "
-        "right token instead of 1; what it gives each token here may lie above or below."
-    )
+    return TEXTS("smoothed", smoothing=label_smoothing, aim=1 - label_smoothing)
 
 
 def built_without(config: AnyModelConfig) -> str:
@@ -226,7 +212,7 @@ def _lost_and_new(comparison: Comparison) -> str:
         if all(old and fresh for old, fresh in edits):
             named = ", ".join(f"{' '.join(map(token, old))} → {' '.join(map(token, fresh))}" for old, fresh in edits)
             return f"{lost} of {total} tokens changed: {named}."
-    return _counts(lost, new, total)
+    return counts(lost, new, total)
 
 
 def _is_kept(comparison: Comparison, pair: tuple[int | None, int | None]) -> bool:
@@ -235,13 +221,13 @@ def _is_kept(comparison: Comparison, pair: tuple[int | None, int | None]) -> boo
     return i is not None and j is not None and comparison.before.target_ids[i] == comparison.after.target_ids[j]
 
 
-def _counts(lost: int, new: int, total: int) -> str:
+def counts(lost: int, new: int, total: int) -> str:
     """Says how many of an output's tokens were lost, and how many are new."""
     if not lost:
-        return f"All {total} tokens are kept, and {new} {'is' if new == 1 else 'are'} added."
+        return TEXTS("tokens.added", n=new, total=total)
     if not new:
-        return f"{lost} of {total} tokens {'is' if lost == 1 else 'are'} lost, none is added."
-    return f"{lost} of {total} tokens were replaced by {new} {'other' if new == 1 else 'others'}."
+        return TEXTS("tokens.lost", n=lost, total=total)
+    return TEXTS("tokens.replaced", n=new, lost=lost, total=total)
 
 
 def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
@@ -282,57 +268,6 @@ def switch_notes(comparison: Comparison) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for spec in comparison.after.interventions for note in spec.notes))
 
 
-def pronoun(inspection: Inspection, gold: Pair | None) -> str:
-    """Says how "it" was translated and, where the output names both nouns, for which one that stands; empty where the
-    sentence does not settle what "it" means."""
-    step = pronoun_step(inspection)
-    if step is None or gold is None or gold.referent is None:
-        return ""
-    written = bare(inspection.target_tokens[step])
-    p = number(float(inspection.probabilities[step]))
-    said = f"Here *it* is translated as **{written}** (probability {p})"
-    nouns = _named_nouns(inspection.translation, gold)
-    agreeing = [noun.english for noun in nouns if noun.feminine == (written == "elle")]
-    if not nouns or len(agreeing) == 2:
-        return f"{said}."
-    if not agreeing:
-        return f"{said}, which fits neither."
-    meant = words(gold.source)[gold.referent[1]]
-    if agreeing == [meant]:
-        return f"{said}, so it means *the {plain(meant)}*."
-    stands_for = f"so it stands for *the {plain(agreeing[0])}*"
-    return f"{said}, {stands_for}, although in the sentence it means *the {plain(meant)}*."
-
-
-def genders(translation: str, gold: Pair | None) -> str:
-    """Says which of the nouns that "it" may stand for is masculine in French and which feminine; empty unless the
-    translation names both."""
-    nouns = _named_nouns(translation, gold)
-    if not nouns:
-        return ""
-    masculine, feminine = sorted(nouns, key=lambda noun: noun.feminine)
-    if masculine.feminine == feminine.feminine:
-        gender, word = ("feminine", "elle") if feminine.feminine else ("masculine", "il")
-        first, second = map(_with_english, nouns)
-        return f"In French {first} and {second} are both {gender}: *{word}* does not tell which of them *it* means."
-    return (
-        f"In French, *it* takes the gender of its noun: {_with_english(masculine)} is masculine (*il*), "
-        f"{_with_english(feminine)} is feminine (*elle*)."
-    )
-
-
-def _with_english(noun: Noun) -> str:
-    """Returns a French noun, followed by its English if that is another word."""
-    return f"*{noun.french}*" if noun.french == noun.english else f"*{noun.french}* ({noun.english})"
-
-
-def _named_nouns(translation: str, gold: Pair | None) -> tuple[Noun, ...]:
-    """Returns the two nouns that "it" may stand for if the translation names both; else none."""
-    nouns = nouns_of(gold.source) if gold and gold.referent else ()
-    written = set(map(str.lower, words(translation)))
-    return nouns if len(nouns) == 2 and all(noun.french in written for noun in nouns) else ()
-
-
 def pronoun_step(inspection: Inspection) -> int | None:
     """Returns the step at which the output's only il or elle was written, if the sentence has an "it"."""
     steps = [step for step, piece in enumerate(inspection.target_tokens) if bare(piece) in ("il", "elle")]
@@ -342,34 +277,6 @@ def pronoun_step(inspection: Inspection) -> int | None:
 def bare(piece: str) -> str:
     """Returns a token in small letters, without its word-start mark."""
     return piece.strip("▁").lower()
-
-
-def verdict(translation: str, gold: Pair | None) -> str:
-    """Shows the reference translation if there is one and the model wrote something else."""
-    if gold is None or translation == gold.target:
-        return ""
-    return f"The reference translation is: *{plain(gold.target)}*"
-
-
-def change_of(before: Sequence[str], after: Sequence[str]) -> str:
-    """Says how one output differs from another: "*il* became *elle*, *fatigué* became *large*".
-
-    Names the tokens only if a few were replaced by as many others; counts other small changes, and says nothing about
-    outputs with little in common.
-    """
-    edits = [edit for edit in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if edit[0] != "equal"]
-    if not edits:
-        return "The output stayed the same."
-    lost, new = sum(a1 - a0 for _, a0, a1, _, _ in edits), sum(b1 - b0 for _, _, _, b0, b1 in edits)
-    if 2 * lost > len(before) or 2 * new > len(after):
-        return ""
-    if max(lost, new) > MOST_NAMED or any(a1 - a0 != b1 - b0 for _, a0, a1, b0, b1 in edits):
-        return _counts(lost, new, len(before))
-    named = (
-        f"{' '.join(map(token, before[a0:a1]))} became {' '.join(map(token, after[b0:b1]))}"
-        for _, a0, a1, b0, b1 in edits
-    )
-    return f"{', '.join(named)}."
 
 
 def duration(seconds: float) -> str:

@@ -8,8 +8,9 @@ import pytest
 from page_exports import with_menus
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
+from pages.home.said import change_of
 from pages.shared.url.view_state import View
-from pages.shared.wording import change_of, plain
+from pages.shared.wording import plain
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.lab import load
 

@@ -132,6 +132,8 @@ def _named(section: str, argument: ast.expr, known: set[tuple[str, ...]], *, who
 
     Names that begin with a lesson's or a step's are those of `_of_lessons`.
     """
+    if isinstance(argument, ast.IfExp):
+        return set().union(*(_named(section, each, known, whole=whole) for each in (argument.body, argument.orelse)))
     if whole and isinstance(argument, ast.Constant):
         return {(*section.split("."), *argument.value.split("."))}
     parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
