@@ -60,7 +60,7 @@ def test_start_pause_and_turn_a_knob_of_one_side_without_a_jump(page: Page, serv
     page.get_by_role("button", name="Start the race").click()
     for side in ("left", "right"):
         expect(page.locator(f".st-key-race-{side}").get_by_text(re.compile("Output at step [1-9]"))).to_be_visible()
-        expect(page.locator(f".st-key-race-{side}").get_by_text("Last layer's clearest head: ")).to_be_visible()
+        expect(page.locator(f".st-key-race-{side}").get_by_text("Last layer's clearest head, now head")).to_be_visible()
     expect(page.locator(".st-key-race-curve-exact-match path").first).to_be_attached()
     if width == 1280:  # one screen holds all that moves
         for part in ("left-matrix", "right-matrix", "curve-exact-match"):
