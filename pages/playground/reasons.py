@@ -48,7 +48,7 @@ def _measured(part: str, run: Run, output: LiveOutput) -> str:
 def _positions(run: Run, found: Sequence[Snapshot], output: LiveOutput) -> str:
     """Returns that the letters in the opposite order give the same output; empty where they do not, or are the same."""
     letters, backwards = output.text.split(), output.text.split()[::-1]
-    if letters == backwards or len(letters) != len(output.source) - 1:
+    if letters == backwards or len(letters) != len(output.source) - 1 or not output.weights.size:
         return ""
     if decoded_with(run, found[-1], " ".join(backwards)).tokens != output.tokens:
         return ""

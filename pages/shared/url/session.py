@@ -50,8 +50,6 @@ class Session:
     """True if this run shows the target of a link."""
     page: str = ""
     """The title of the page being shown."""
-    page_hash: str = ""
-    """Streamlit's name for it; empty before the first."""
     chosen: bool = False
     """True once the visitor has chosen a model, a sentence or a switch, or followed a link to them."""
     switched_on: str = ""
@@ -93,21 +91,20 @@ def start_afresh() -> None:
 def stay() -> None:
     """Keeps the view in a run that a control caused: its request may carry the URL from before the last change.
 
-    For callbacks of controls that change nothing in the view, such as a menu that opens. A busy server folds requests
-    into one: where a link to another page was followed since, that has the last word.
+    For callbacks of controls that change nothing in the view, such as a menu that opens.
     """
-    if session().page_hash in ("", _hash_of_page()):
-        session().touched = True
+    session().touched = True
 
 
 def enter_page(title: str) -> None:
-    """Notes which page is being shown."""
-    session().page, session().page_hash = title, _hash_of_page()
+    """Notes which page is being shown. Where that is another than before, its link has the last word.
 
-
-def _hash_of_page() -> str:
-    context = get_script_run_ctx(suppress_warning=True)
-    return "" if context is None else context.page_script_hash
+    A control of the page before may have been used just before the link was followed: a busy server folds both requests
+    into one run, or the link's run cuts the control's short, so that nothing takes back what it asked for.
+    """
+    memory = session()
+    if memory.page != title:
+        memory.page, memory.touched = title, False
 
 
 def follow_url() -> None:

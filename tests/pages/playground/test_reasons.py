@@ -52,6 +52,8 @@ def test_an_order_that_matters_is_not_called_the_same(trained):
     run, output = trained()
     assert reason(run, Knobs(without=("positions",)), replace(output, tokens=("z", "</s>"))) == KNOBS("why.positions")
     assert reason(run, Knobs(without=("scale_scores",)), output) == KNOBS("why.scale_scores")
+    no_attention = replace(output, weights=output.weights[:0])  # that of a recurrent model
+    assert reason(run, Knobs(without=("positions",)), no_attention) == KNOBS("why.positions")
 
 
 @pytest.mark.parametrize(("columns", "told"), [([1, 1, 1, 3], True), ([1, 1, 0, 1], False)])

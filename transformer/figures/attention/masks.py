@@ -59,7 +59,7 @@ def masks_figure(
     """Draws masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are
     struck.
 
-    One mask alone is its own conjunction and is drawn once. Behind them stand, in grey, the masks that the model lacks.
+    One mask alone is its own conjunction and is drawn once. After them stand, in grey, the masks that the model lacks.
     In a narrow window, such as a phone's, cells and labels shrink; `layout.meta` tells `scrolling_figure` below which
     width labels do, and how much lower the figure then is.
     """

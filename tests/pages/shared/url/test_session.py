@@ -1,27 +1,24 @@
-"""A menu keeps the view of its page, unless a link to another page was followed in the same request."""
-
-from types import SimpleNamespace
+"""A menu keeps the view of its page, unless a link to another page was followed just after it was used."""
 
 import pytest
 
 from pages.shared.url import session as module
-from pages.shared.url.session import Session, enter_page, stay
+from pages.shared.url.session import Session, choose, enter_page, stay
 
 
 @pytest.fixture
-def context(monkeypatch) -> SimpleNamespace:
-    """Puts a run of a page in the place of Streamlit's, with a memory of its own."""
-    memory, run = Session(), SimpleNamespace(page_script_hash="playground")
-    monkeypatch.setattr(module, "session", lambda: memory)
-    monkeypatch.setattr(module, "get_script_run_ctx", lambda **_: run)
+def memory(monkeypatch) -> Session:
+    """The memory of a visitor who is on the Playground."""
+    found = Session()
+    monkeypatch.setattr(module, "session", lambda: found)
     enter_page("Playground")
-    return SimpleNamespace(memory=memory, run=run)
+    return found
 
 
-def test_a_menu_keeps_the_view_of_its_page_and_lets_a_link_to_another_have_the_last_word(context):
-    stay()
-    assert context.memory.touched
-    context.memory.touched = False
-    context.run.page_script_hash = "attention"  # followed in the request that also says that the menu closed
-    stay()
-    assert not context.memory.touched
+@pytest.mark.parametrize("use", [stay, choose])
+def test_a_control_keeps_the_view_of_its_page_and_lets_a_link_to_another_have_the_last_word(memory, use):
+    use()
+    enter_page("Playground")
+    assert memory.touched
+    enter_page("Attention")  # in the request that also says that the menu closed, or in one that cut its run short
+    assert not memory.touched
