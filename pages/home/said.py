@@ -1,4 +1,4 @@
-"""What Home says of a translation and of a changed sentence. Plain strings in and out; nothing is drawn here."""
+"""Home's sentences about a translation and a changed sentence. Plain strings in and out; nothing is drawn here."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher

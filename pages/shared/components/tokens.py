@@ -18,7 +18,7 @@ _aligned = declared(
     css=("tokens.css", "token_chips.css", "aligned_tokens.css"),
     js=("tokens.js", "aligned_tokens.js"),
 )
-_lines = declared("token_lines", css=("tokens.css", "token_lines.css"), js=("tokens.js", "scales.js", "token_lines.js"))
+_lines = declared("token_lines", css=("tokens.css", "token_lines.css"), js=("tokens.js", "token_lines.js"))
 
 Line = tuple[Sequence[str], Sequence[float]]
 """Tokens, and the probability of each when it was written."""

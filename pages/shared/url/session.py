@@ -97,7 +97,7 @@ def stay() -> None:
 
 
 def enter_page(title: str) -> None:
-    """Notes which page is being shown. Where that is another than before, its link has the last word.
+    """Notes which page is being shown. When it differs from the last one, the link to it has the last word.
 
     A control of the page before may have been used just before the link was followed: a busy server folds both requests
     into one run, or the link's run cuts the control's short, so that nothing takes back what it asked for.

@@ -1,4 +1,4 @@
-"""What Home says of "it" in a translation: which noun it stands for, and the gender of each."""
+"""Home's sentences about "it" in a translation: which noun it stands for, and the gender of each."""
 
 from types import SimpleNamespace
 from typing import Any
