@@ -114,5 +114,5 @@ app = st.App(
     Path(__file__).with_name("app.py"),
     lifespan=preloaded,
     routes=[stream_route()],
-    middleware=list(map(Middleware, (SecureHeaders, Recognise, OwnFiles, OwnMetrics, FilesFromMemory, DecodeAhead))),
+    middleware=list(map(Middleware, (SecureHeaders, Recognise, OwnFiles, OwnMetrics, DecodeAhead, FilesFromMemory))),
 )

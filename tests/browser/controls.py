@@ -85,6 +85,13 @@ def open_drawer(page: Page, part: str) -> None:
     page.get_by_role("tab", name=part, exact=True).click()
 
 
+def bring(page: Page, file: Path) -> None:
+    """Uploads a file of sentence pairs on the Train page."""
+    wait_for_rest(page, 200)  # fields push the button down as they are drawn: a press meanwhile may miss it
+    page.get_by_role("button", name="Bring your own").click()
+    page.locator("input[type=file]").set_input_files(file)
+
+
 def unfold_settings(page: Page) -> None:
     """Opens the fold of the Train page."""
     page.locator(".st-key-train-settings").get_by_text("Settings", exact=True).click()

@@ -6,7 +6,7 @@ import pytest
 from app_server import Server
 from controls import wait_for_rest
 from page_models import REVERSE
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from pages.shared.registry import BY_FOLDER, PAGES
 
@@ -77,6 +77,24 @@ def test_the_next_question_opens_the_page_that_answers_it_with_the_same_sentence
         page.get_by_role("link", name=BY_FOLDER[folder].then.asks).click()
         expect(page.get_by_role("textbox", name="Sentence")).to_have_value("a b c d")
     expect(page).to_have_url(re.compile(rf"/walkthrough\?.*model={REVERSE}"))
+
+
+def test_what_is_drawn_first_stands_where_it_stays(page: Page, server: Server):
+    """The style comes with the page: what app.py sends of it is there only after the first buttons."""
+    held: list[Route] = []
+    page.route("**/Html.*.js", lambda route: held.append(route))
+    page.goto(server.link("train"))
+    expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
+    heading = page.locator("[data-testid=stMain] h1").first
+    first = heading.bounding_box()
+    assert held, "this is the name of the code that takes over a style"
+    page.unroute_all()  # lets it come
+    wait_for_rest(page)
+    styles = (
+        "[...document.body.querySelectorAll('style')].filter((e) => e.textContent.includes('stMainBlockContainer'))"
+    )
+    page.wait_for_function(f"{styles}.length === 2")
+    assert heading.bounding_box() == first
 
 
 @pytest.mark.flaky(reruns=0)  # nothing here waits for a server

@@ -1,4 +1,4 @@
-"""Middleware between the browser and Streamlit: serves Streamlit's scripts from memory, and decodes ahead.
+"""Middleware between the browser and Streamlit: serves pages and Streamlit's scripts from memory, and decodes ahead.
 
 Both work under a base path too (Streamlit's server.baseUrlPath), which every address then begins with.
 """
@@ -20,6 +20,9 @@ from pages.shared.visitors.recognition import request_person, visitor_of
 from transformer.access.people import acting_as
 
 _STATIC = Path(streamlit.__file__).parent / "static"
+_FRAME = Path(__file__).parents[3] / "static" / "frame.css"
+_PAGES = frozenset({"/", *(f"/{page.url}" for page in PAGES)})
+"""Addresses of the pages."""
 _DECODING = frozenset({"/", *(f"/{page.url}" for page in PAGES if page.decodes)})
 """Addresses of the pages that show a decoding as soon as they open."""
 _MOST_AHEAD, _PERIOD_S = 30, 60.0
@@ -27,15 +30,19 @@ _MOST_AHEAD, _PERIOD_S = 30, 60.0
 
 
 class FilesFromMemory:
-    """Streamlit's scripts, styles and fonts out of memory, from the second request on.
+    """Pages, and Streamlit's scripts, styles and fonts, out of memory, from the second request on.
 
-    A page needs a hundred of them, one after the other; out of files each costs four times as much. Their names hold a
-    hash of what is in them, so browsers keep them.
+    A page is Streamlit's with the app's own style in it: what is drawn first stands where it stays. app.py sends the
+    style too, which comes after the first buttons.
+
+    A page needs a hundred of the other files, one after the other; out of files each costs four times as much. Their
+    names hold a hash of what is in them, so browsers keep them.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, base = app, base_path()
         self._paths = {f"{base}/{path.relative_to(_STATIC).as_posix()}": path for path in _STATIC.glob("static/*/*")}
+        self._paths |= dict.fromkeys((f"{base}{page}" for page in _PAGES), _STATIC / "index.html")
         self._answer = cache(_whole_file)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,6 +80,10 @@ class DecodeAhead:
 
 
 def _whole_file(path: Path) -> Response:
+    if path.name == "index.html":
+        style = b"<style>" + _FRAME.read_bytes() + b"</style>"  # in the body: after Streamlit's, which are in the head
+        page = path.read_bytes().replace(b"<body>", b"<body>" + style)
+        return Response(page, media_type="text/html", headers={"cache-control": "no-cache"})
     kind, _ = mimetypes.guess_type(path.name)
     headers = {"cache-control": "public, immutable, max-age=31536000"}
     return Response(path.read_bytes(), media_type=kind or "application/octet-stream", headers=headers)

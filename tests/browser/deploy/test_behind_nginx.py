@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from app_server import Server
-from controls import FAULTS, SMALL, open_menu, state
+from controls import FAULTS, SMALL, bring, open_menu, state
 from deployed_app import BASE, behind_nginx, deployed
 from page_models import CLASSIC, PRONOUNS, save_untrained
 from playwright.sync_api import Browser, Page, Response, expect
@@ -141,8 +141,7 @@ def test_an_uploaded_file_is_trained_on_behind_the_proxy(tab: Page, site: Site, 
     pairs = [f"{a} {b} {c}\t{c} {b} {a}" for a in "abcdef" for b in "ghijkl" for c in "mnopqr"]
     (tmp_path / "pairs.tsv").write_text("\n".join(pairs))
     tab.goto(site.link("train"))
-    tab.get_by_role("button", name="Bring your own").click()
-    tab.locator("input[type=file]").set_input_files(tmp_path / "pairs.tsv")
+    bring(tab, tmp_path / "pairs.tsv")
     expect(tab).to_have_url(re.compile(r"[?&]corpus=[0-9a-f]{24}"), timeout=PATIENCE_MS)
     corpus = re.search(r"corpus=([0-9a-f]{24})", tab.url)
     assert corpus is not None

@@ -13,6 +13,7 @@ from controls import SMALL, TRAINING_MS, press, state, unfold_settings
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from tiny_runs import wait_until
 
 from pages.shared.url.page_state import LATE_S
@@ -162,19 +163,26 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
     lines: list[WebSocketRoute] = []
     held: list[str | bytes] = []
     asked: list[str | bytes] = []
-    slow = threading.Event()
+    slow, drawn = threading.Event(), threading.Event()
 
     def connect(line: WebSocketRoute) -> None:
         """Lets through what the browser says; what the server says waits while the line is slow."""
         above = line.connect_to_server()
         lines.append(line)
+
+        def answer(message: str | bytes) -> None:
+            note_drawn(message, drawn)
+            (held.append if slow.is_set() else line.send)(message)
+
         line.on_message(lambda message: (asked.append(message), above.send(message)))
-        above.on_message(lambda message: (held.append if slow.is_set() else line.send)(message))
+        above.on_message(answer)
 
     page.route_web_socket("**/_stcore/stream**", connect)
     open_small(page, server, steps=100_000, evaluate_every=50)
     first = train(page, server)
     state(page, "Training")
+    # A browser that waits for the rest of a page does not look at its run.
+    wait_until(lambda: page.wait_for_timeout(50) or drawn.is_set(), "the page to be drawn")
     slow.set()
     page.get_by_role("button", name="Train", exact=True).click()
     page.wait_for_timeout(1500 * LATE_S)  # longer than one late URL is expected
@@ -186,7 +194,7 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
         lines[-1].send(held.pop(0))
     slow.clear()
     state(page, "Paused")
-    expect(page).to_have_url(re.compile(f"run={second}$"))  # told a moment after what it shows
+    expect(page).to_have_url(re.compile(rf"run={second}\b"))  # told a moment after what it shows
     press(page, "Stop", "Stopped")
     run_folder.stop(first)
 
@@ -234,6 +242,16 @@ def test_looks_of_a_browser_that_has_not_painted_the_new_run_yet_leave_it_on_sho
     page.wait_for_url(f"**run={first}**")
     state(page, "Finished")
     run_folder.stop(second)
+
+
+def note_drawn(message: str | bytes, drawn: threading.Event) -> None:
+    """Notes from what the server says whether the whole page is drawn, or a run of it is under way."""
+    told = ForwardMsg()
+    told.ParseFromString(message if isinstance(message, bytes) else message.encode())
+    if told.WhichOneof("type") == "new_session" and not told.metadata.run.fragment_ids:
+        drawn.clear()
+    elif told.WhichOneof("type") == "script_finished" and told.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+        drawn.set()
 
 
 def hear(page: Page, asked: Sized, further: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from app_server import Server, running_app
-from controls import SMALL, TRAINING_MS, press, state, unfold_settings
+from controls import SMALL, TRAINING_MS, bring, press, state, unfold_settings
 from playwright.sync_api import Page, expect
 
 from transformer.runs.status import status
@@ -39,12 +39,6 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of runs of this test alone: its server is killed."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
     return tmp_path / "runs"
-
-
-def bring(page: Page, file: Path) -> None:
-    """Uploads a file on the Train page."""
-    page.get_by_role("button", name="Bring your own").click()
-    page.locator("input[type=file]").set_input_files(file)
 
 
 def test_bring_a_file_train_scrub_and_resume_after_the_server_was_killed(page: Page, file: Path, room: Path):

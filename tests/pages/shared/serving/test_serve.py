@@ -1,6 +1,7 @@
 """The server's own settings, on a socket like Streamlit's, and its answers beside Streamlit's own."""
 
 import socket
+from pathlib import Path
 
 import pytest
 from asgi_calls import called
@@ -9,6 +10,8 @@ from streamlit.web.server.starlette.starlette_static_routes import create_stream
 
 from pages.shared.serving.middleware import FilesFromMemory
 from serve import send_at_once
+
+ROOT = Path(__file__).parents[4]
 
 
 def test_what_is_accepted_sends_at_once():
@@ -32,12 +35,23 @@ async def nothing(scope, receive, send):
 
 def test_files_from_memory_are_those_that_streamlit_serves():
     streamlits = create_streamlit_static_handler(get_static_dir(), None)
-    held, paths = FilesFromMemory(nothing), sorted(FilesFromMemory(nothing)._paths)
+    held = FilesFromMemory(nothing)
+    paths = sorted(path for path in held._paths if path.startswith("/static/"))
     assert len(paths) > 100
     for path in paths[::7]:
         first = answer(held, path)
         assert first == answer(streamlits, path) == answer(held, path)
         assert first[0] == 200 and first[2]
+
+
+@pytest.mark.parametrize("page", ["/", "/attention"])
+def test_a_page_is_streamlits_with_the_apps_style(page):
+    status, headers, body = answer(FilesFromMemory(nothing), page)
+    of_streamlit = answer(create_streamlit_static_handler(get_static_dir(), None), page)
+    before, after = of_streamlit[2].split(b"<body>")
+    style = (ROOT / "static" / "frame.css").read_bytes()
+    assert body == before + b"<body><style>" + style + b"</style>" + after
+    assert status == of_streamlit[0] == 200 and headers[b"cache-control"] == of_streamlit[1][b"cache-control"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +62,9 @@ def test_files_from_memory_say_what_they_are(path, kind):
     assert FilesFromMemory(nothing)._answer(found).headers["content-type"].startswith(kind.decode())
 
 
-@pytest.mark.parametrize("path", ["/", "/static/js/../../index.html", "/static/js/none.js", "/favicon.png", "/static"])
+@pytest.mark.parametrize(
+    "path", ["/none", "/static/js/../../index.html", "/static/js/none.js", "/favicon.png", "/static"]
+)
 def test_anything_else_is_left_to_streamlit(path):
     assert answer(FilesFromMemory(nothing), path)[0] == 404
     known = next(iter(FilesFromMemory(nothing)._paths))
