@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre", "none"]
 PositionKind = Literal["sinusoidal", "learned", "none", "rotary", "alibi"]
-ScoreKind = Literal["dot", "additive"]
+ScoreKind = Literal["dot", "additive", "multiplicative"]
 CellKind = Literal["lstm", "gru"]
 RecurrentAttentionKind = Literal["none", "additive", "dot", "general"]
 ScheduleKind = Literal["paper", "constant", "cosine", "wsd"]
@@ -145,8 +145,9 @@ class ModelConfig:
     score: ScoreKind = setting(
         "dot",
         "Score",
-        "How well a query matches a key: their dot product (section 3.2.1), or v · tanh(q + k) with a learned vector "
-        "v for each head (additive: Bahdanau et al. 2015), which is slower.",
+        "How well a query matches a key: their dot product (section 3.2.1), v · tanh(q + k) with a learned vector v "
+        "for each head (additive: Bahdanau et al. 2015), which is slower, or q · W k with a learned matrix W for each "
+        "head (multiplicative: Luong et al. 2015).",
     )
     scale_scores: bool = setting(
         True,
@@ -191,12 +192,12 @@ class ModelConfig:
         _one_of("positions", self.positions, PositionKind)
         _one_of("score", self.score, ScoreKind)
         _require(
-            self.score == "dot" or self.scale_scores,
-            "scale_scores (False) is for dot products and would do nothing: the score is additive",
+            self.score != "additive" or self.scale_scores,
+            f"scale_scores (False) is for dot products and would do nothing: the score is {self.score}",
         )
         _require(
             self.score == "dot" or self.positions != "rotary",
-            "positions (rotary) need dot products, whose rotations leave the distance: the score is additive",
+            f"positions (rotary) need dot products, whose rotations leave the distance: the score is {self.score}",
         )
         _check_special_ids(self)
 

@@ -12,10 +12,11 @@ from pages.shared.guard import guard
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose, session
 from transformer.analysis.attention.entry import Entry
-from transformer.figures.attention.entry import products_figure, shares_figure
+from transformer.figures.attention.entry import shares_figure
 from transformer.figures.labels import exact
 from transformer.interventions import Intervention, MaskEntry, SetAttentionRow, merged
 from transformer.interventions.names import plural
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.views.attention.entry import EntryData, EntryProducts, EntryShares
 
 _TERMS = 4
@@ -65,7 +66,7 @@ def render_whole_sum(context: PageContext) -> None:
         subject,
         products,
         data=data,
-        draw=lambda data: _draw(context, data, weight),
+        draw=lambda data: _draw(context, products, data, weight),
         also={"Shares": EntryShares(**vars(products))},
         said=f"{context.view.kind.label} · layer {context.layer} · head {context.head} · query {query} "
         f"{attention.queries[query]} · key {key} {attention.keys[key]}",
@@ -85,8 +86,7 @@ def _products(context: PageContext, query: int, key: int) -> EntryProducts:
 
 def _in_short(entry: Entry) -> str:
     """Returns the steps from the products to the weight, a line each."""
-    name = "q · k" if entry.is_dot_product else "v · tanh(q + k)"
-    lines = [f"{name} = **{wording.number(entry.dot)}**"]
+    lines = [f"{SCORE_FORMS[entry.score].written} = **{wording.number(entry.dot)}**"]
     if entry.divisor != 1:
         lines.append(f"divided by √{len(entry.q)}: **{wording.number(entry.scaled)}**")
     if not np.isclose(entry.scores[entry.key], entry.scaled, rtol=1e-4, atol=1e-4):
@@ -100,8 +100,9 @@ def _in_short(entry: Entry) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _draw(context: PageContext, data: EntryData, shown: float) -> None:
+def _draw(context: PageContext, products: EntryProducts, data: EntryData, shown: float) -> None:
     """Renders the sum, the row around the entry, and the parts of the block's output."""
+    scrolling_figure(products.figure(data, dark=is_dark()), key="entry-products-numbers")
     _sum(context, data.entry)
     with st.container(key="entry-parts"):
         left, right = st.columns([5, 4], gap="medium")
@@ -141,9 +142,6 @@ def _close() -> None:
 
 
 def _sum(context: PageContext, entry: Entry) -> None:
-    terms = None if entry.is_dot_product else entry.products
-    figure = products_figure(entry.q, entry.k, terms, kind=context.view.kind, dark=is_dark())
-    scrolling_figure(figure, key="entry-products-numbers")
     render_equation(equation(entry))
     if not np.isclose(entry.scores[entry.key], entry.scaled, rtol=1e-4, atol=1e-4):
         alibi = context.lab.model.config.positions == "alibi" and context.view.kind != "cross" and entry.scores.any()
@@ -163,9 +161,8 @@ def equation(entry: Entry) -> str:
     others = len(entry.products) - len(largest)
     if others:
         written += rf" \;\underbrace{{{_signed(rest)}}}_{{{others}\ \text{{smaller ones}}}}"
-    terms = r"q \cdot k &= \textstyle\sum_i q_i k_i"
-    if not entry.is_dot_product:
-        terms = r"v \cdot \tanh(q + k) &= \textstyle\sum_i v_i \tanh(q_i + k_i)"
+    form = SCORE_FORMS[entry.score]
+    terms = rf"{form.pair('q', 'k')} &= \textstyle\sum_i {form.term('', '')}"
     lines = [
         rf"{terms} = {written.removeprefix('+')} = {_plain(entry.dot)}",
         _score_line(entry),
@@ -188,11 +185,13 @@ def equation(entry: Entry) -> str:
 
 
 def _score_line(entry: Entry) -> str:
-    if not entry.is_dot_product:
-        return rf"s &= v \cdot \tanh(q + k) = {_plain(entry.scaled)} \quad\text{{additive: nothing to divide by}}"
+    form = SCORE_FORMS[entry.score]
+    score = rf"s &= {form.pair('q', 'k')}"
+    if not form.is_divided:
+        return rf"{score} = {_plain(entry.scaled)} \quad\text{{{entry.score}: nothing to divide by}}"
     if entry.divisor == 1:
-        return rf"s &= q \cdot k = {_plain(entry.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
-    return rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(entry.dot)} / \sqrt{{{len(entry.q)}}} = {_plain(entry.scaled)}"
+        return rf"{score} = {_plain(entry.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
+    return rf"{score} \,/ \sqrt{{d_k}} = {_plain(entry.dot)} / \sqrt{{{len(entry.q)}}} = {_plain(entry.scaled)}"
 
 
 def _mask_and_softmax(entry: Entry) -> list[str]:

@@ -13,12 +13,9 @@ from pages.shared.explain import render_equation
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import choose
 from transformer.analysis.positions.score_decomposition import PARTS
+from transformer.config import ModelConfig
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.views.positions_scores import ScoreParts
-
-_SPLIT = r"""
-\frac{q_i \cdot k_j}{\sqrt{d_k}} = \frac{(q^c_i + q^p_i)\cdot(k^c_j + k^p_j)}{\sqrt{d_k}}
-"""
-_SPLIT_UNSCALED = r"q_i \cdot k_j = (q^c_i + q^p_i)\cdot(k^c_j + k^p_j)"
 
 
 def render_scores(context: PageContext, chosen: Choices) -> None:
@@ -34,7 +31,7 @@ def render_scores(context: PageContext, chosen: Choices) -> None:
     data = exhibit(
         context.decoding,
         ScoreParts(stack=chosen.stack, head=context.head),
-        explain=partial(_explain, config.scale_scores),
+        explain=partial(_explain, config),
     )
     if data is None:
         st.markdown(OTHER_KINDS.get(config.positions, ""))
@@ -51,11 +48,14 @@ def render_scores(context: PageContext, chosen: Choices) -> None:
     )
 
 
-def _explain(scaled: bool) -> None:
+def _explain(config: ModelConfig) -> None:
     st.markdown(
         "The first layer reads embedding + position, and a score is a product of two such sums, so it is a sum of "
         "four: word meets word, word meets place, place meets word, place meets place (query first). Biases count "
         "as content. In a model with pre-norm, both halves are divided by the measured norm of their sum. Cells "
         "that the mask hides are left empty."
     )
-    render_equation(_SPLIT if scaled else _SPLIT_UNSCALED)
+    pair = SCORE_FORMS[config.score].pair
+    whole, parts = pair("q_i", "k_j"), pair("(q^c_i + q^p_i)", "(k^c_j + k^p_j)")
+    divided = [rf"\frac{{{score}}}{{\sqrt{{d_k}}}}" if config.scale_scores else score for score in (whole, parts)]
+    render_equation(" = ".join(divided))

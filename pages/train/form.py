@@ -11,6 +11,7 @@ from pages.training import corpora
 from pages.training.plan_fields import CHOICES, FIELDS, LABELS, MAY_BE_EMPTY, SWITCHES, Part
 from pages.training.plan_text import written
 from pages.training.train_state import CHOSEN, change, change_part, key_of, memory, type_number
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.training.devices import devices_present
 
 NAMES = {
@@ -19,11 +20,10 @@ NAMES = {
     "conv": "convolutional",
     "lstm": "LSTM",
     "gru": "GRU",
-    "additive": "additive (Bahdanau)",
+    **{kind: form.label for kind, form in SCORE_FORMS.items()},
     "general": "general (Luong)",
     "post": "post (paper)",
     "pre": "pre",
-    "dot": "dot product (paper)",
     "paper": "paper: inverse square root",
     "constant": "constant",
     "cosine": "cosine to 0",

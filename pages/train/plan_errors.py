@@ -20,6 +20,7 @@ from pages.training.plan_text import short, written
 from pages.training.plans import NUMBERS, Plan, model_settings
 from transformer.config import CorpusConfig, wsd_plateau
 from transformer.data.corpora import CorpusError
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.training.devices import resolve_device
 
 _SYMBOL_TASKS = ("copy", "reverse", "sort")
@@ -117,15 +118,15 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
         )
     if not plan.is_transformer:
         pass
-    elif plan.score == "additive" and plan.positions == "rotary":
+    elif plan.score != "dot" and plan.positions == "rotary":
         found["score"] = (
             "Rotary positions need dot products: only these keep the distance of two turned vectors. Take other "
             "positions, or the dot product."
         )
-    elif plan.score == "additive" and not plan.scale_scores:
+    elif not SCORE_FORMS[plan.score].is_divided and not plan.scale_scores:
         found["score"] = (
-            "An additive score has no division by √d_k to leave out: put it back under *Ablate a component*, or take "
-            "the dot product."
+            f"An {plan.score} score has no division by √d_k to leave out: put it back under *Ablate a component*, or "
+            "take the dot product."
         )
     if plan.longest is not None and not has_longest(plan.corpus):
         found["longest"] = (

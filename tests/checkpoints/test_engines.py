@@ -92,7 +92,7 @@ def test_marian_gives_the_same_logits_and_generates_the_same(tmp_path, within, c
         (dict(norm="none"), "it has no layer norm"),
         (dict(residual=False), "it has no residual connections"),
         (dict(scale_scores=False), "its attention scores are not scaled"),
-        (dict(score="additive"), "its attention scores are additive"),
+        *((dict(score=kind), f"its attention scores are {kind}") for kind in ("additive", "multiplicative")),
         (dict(causal_mask=False), "its decoder has no causal mask"),
     ],
 )

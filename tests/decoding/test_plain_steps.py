@@ -11,7 +11,7 @@ from transformer.decoding.greedy import NextToken, greedy
 from transformer.decoding.plain_steps import PlainSteps, serves
 from transformer.model.taps import Site
 
-SERVED = [kind for kind in DECODER_BUILDS if kind.get("score") != "additive"] + [
+SERVED = [kind for kind in DECODER_BUILDS if kind.get("score", "dot") == "dot"] + [
     {"tie_embeddings": False},
     {"norm": "pre", "positions": "rotary"},
     {"norm": "none", "positions": "alibi"},

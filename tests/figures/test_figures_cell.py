@@ -11,7 +11,7 @@ from transformer.figures.attention.entry import products_figure, shares_figure
 def test_q_k_and_their_product_are_the_three_rows(size: int, dark: bool) -> None:
     rng = np.random.default_rng(0)
     q, k = rng.normal(size=(2, size)).astype(np.float32)
-    rows = products_figure(q, k, kind="cross", dark=dark).data
+    rows = products_figure(q, k, q.astype(float) * k, kind="cross", dark=dark).data
     for trace, values in zip(rows, (q, k, q.astype(float) * k), strict=True):
         np.testing.assert_array_equal(trace.z[0], values)
         assert trace.zmin == -trace.zmax
@@ -21,7 +21,7 @@ def test_q_k_and_their_product_are_the_three_rows(size: int, dark: bool) -> None
 
 def test_vectors_of_zeros_can_be_drawn() -> None:
     nothing = np.zeros(4, dtype=np.float32)
-    assert products_figure(nothing, nothing, kind="cross").data[2].zmax == 1
+    assert products_figure(nothing, nothing, nothing, kind="cross").data[2].zmax == 1
 
 
 def test_shares_are_bars_with_their_numbers() -> None:

@@ -20,7 +20,7 @@ from random_models import (
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import Dropout
 from transformer.model.masks import AttentionMask
-from transformer.model.scores import Additive, DotProduct
+from transformer.model.scores import Additive, DotProduct, Multiplicative
 from transformer.model.taps import Address, Recorder
 
 RATE = 0.3
@@ -57,7 +57,7 @@ def test_gradients_pass_where_values_did():
 
 
 @pytest.mark.parametrize("tap", [None, NOTHING], ids=["plain", "watched"])
-@pytest.mark.parametrize("score", ["dot", "additive"])
+@pytest.mark.parametrize("score", [DotProduct(), Additive(1, 64), Multiplicative(1, 64)], ids=lambda score: score.kind)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_attention_in_training_drops_its_share_of_the_weights_of_any_score(score, dtype, tap):
     d = 64
@@ -66,7 +66,7 @@ def test_attention_in_training_drops_its_share_of_the_weights_of_any_score(score
         1,
         dropout=RATE,
         address=Address("decoder", 0, "cross"),
-        score=Additive(1, d) if score == "additive" else DotProduct(),
+        score=score,
     )
     for linear in (attention.value, attention.output):  # so that the output is the weights
         torch.nn.init.eye_(linear.weight)

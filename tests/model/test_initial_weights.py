@@ -19,7 +19,7 @@ from transformer.config import AnyModelConfig, ConvolutionalConfig, ModelConfig,
 from transformer.model.convolutional import Convolution
 from transformer.model.families import AnyModel, build_model
 from transformer.model.positions import LearnedPositions
-from transformer.model.scores import Additive
+from transformer.model.scores import Additive, Multiplicative
 
 Law = Distribution | float
 """The distribution of independent draws, or the one value of all."""
@@ -30,7 +30,7 @@ UNTIED = dict(tie_embeddings=False, tie_output=False)
 CONFIGS: list[AnyModelConfig] = [
     ModelConfig(**SIZES, **HEADS),
     ModelConfig(**SIZES, **HEADS, **UNTIED, norm="pre", positions="learned", score="additive", output_bias=True),
-    ModelConfig(**SIZES, **HEADS, norm="pre"),
+    ModelConfig(**SIZES, **HEADS, norm="pre", score="multiplicative"),
     RecurrentConfig(**SIZES, cell="lstm", attention="additive"),
     RecurrentConfig(**SIZES, **UNTIED, cell="lstm", attention="general", bidirectional=False),
     RecurrentConfig(**SIZES, cell="gru", attention="dot", input_feeding=True),
@@ -112,6 +112,8 @@ def laws_of(path: str, module: nn.Module, kind: str, config: AnyModelConfig) -> 
     match module:
         case nn.Embedding() | LearnedPositions():  # times sqrt(d_model) of unit variance
             return [Normal(0.0, config.d_model**-0.5)]
+        case Multiplicative():  # the scores then vary as much as q · k / sqrt(d_head)
+            return [Normal(0.0, config.d_head**-0.5)]
         case Additive():  # a sum of d_head numbers below 1 is then of order 1
             return [Normal(0.0, config.d_head**-0.5)]
         case nn.LayerNorm():

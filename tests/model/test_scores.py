@@ -1,17 +1,19 @@
-"""Scores: each against loops in double precision, and what an additive one changes in a model."""
+"""Scores: each against loops in double precision, and what other ones than dot products change in a model."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
-from random_models import random_model
+from random_models import OTHER_SCORES, random_model
 from torch.autograd import gradcheck
 
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, ScoreKind
 from transformer.decoding.greedy import greedy
 from transformer.model.attention import explicit_attention
 from transformer.model.masks import causal_mask
-from transformer.model.scores import Additive, DotProduct, build_score, score_equation
+from transformer.model.score_forms import SCORE_FORMS
+from transformer.model.scores import SCORES, Additive, DotProduct, Multiplicative, build_score, score_equation
 from transformer.model.taps import Address, Recorder
 from transformer.model.transformer import Transformer, parameter_count
 
@@ -30,12 +32,24 @@ def by_loops(score, q, k):
             v = score.v[head].tolist()
             found = math.fsum(v[i] * math.tanh(ours[i] + theirs[i]) for i in range(5))
         else:
+            if isinstance(score, Multiplicative):
+                w = score.W[head].tolist()
+                ours = [math.fsum(ours[i] * w[i][j] for i in range(5)) for j in range(5)]
             found = math.fsum(a * b for a, b in zip(ours, theirs, strict=True)) / (5**0.5 if score.scaled else 1)
         expected[batch, head, query, key] = found
     return expected
 
 
-@pytest.mark.parametrize("make", [DotProduct, lambda: DotProduct(scaled=False), lambda: Additive(2, 5).double()])
+@pytest.mark.parametrize(
+    "make",
+    [
+        DotProduct,
+        lambda: DotProduct(scaled=False),
+        lambda: Additive(2, 5).double(),
+        lambda: Multiplicative(2, 5).double(),
+        lambda: Multiplicative(2, 5, scaled=False).double(),
+    ],
+)
 def test_a_score_is_what_loops_over_numbers_say(make, within):
     score, (q, k) = make(), queries_and_keys()
     found = score(q, k)
@@ -70,8 +84,11 @@ def test_an_additive_model_hides_what_its_masks_hide():
     assert torch.allclose(weights.sum(-1)[..., [0, 1, 3]], torch.ones((), dtype=torch.float64), atol=1e-12)
 
 
-def test_with_and_without_a_tap_and_a_cache_an_additive_model_says_the_same(within):
-    model = random_model(torch.float64, score="additive")
+@pytest.mark.parametrize(
+    "changes", [*OTHER_SCORES, {"score": "multiplicative", "positions": "alibi", "scale_scores": False}], ids=str
+)
+def test_with_and_without_a_tap_and_a_cache_any_score_says_the_same(changes, within):
+    model = random_model(torch.float64, **changes)
     source = torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]])
     with torch.no_grad():
         tapped, plain = model(source, source, tap=Recorder()), model(source, source)
@@ -80,12 +97,29 @@ def test_with_and_without_a_tap_and_a_cache_an_additive_model_says_the_same(with
     within(torch.stack([s.log_probs for s in cached]), torch.stack([s.log_probs for s in whole]), 1e-12)
 
 
-def test_an_additive_model_has_one_vector_a_head_more():
-    dot, additive = (ModelConfig(score=score, **SMALL) for score in ("dot", "additive"))
-    model = Transformer(additive)
-    assert model.n_parameters() == parameter_count(additive) == parameter_count(dot) + 5 * 16
-    vectors = [p for name, p in model.named_parameters() if name.endswith("attention.score.v")]
-    assert [tuple(v.shape) for v in vectors] == [(2, 8)] * 5 and all(v.std() > 0 for v in vectors)
+@pytest.mark.parametrize(("kind", "name", "shape"), [("additive", "v", (2, 8)), ("multiplicative", "W", (2, 8, 8))])
+def test_another_score_has_a_vector_or_a_matrix_a_head_more(kind, name, shape):
+    dot, other = (ModelConfig(score=score, **SMALL) for score in ("dot", kind))
+    model = Transformer(other)
+    assert model.n_parameters() == parameter_count(other) == parameter_count(dot) + 5 * math.prod(shape)
+    added = [p for full_name, p in model.named_parameters() if full_name.endswith(f"attention.score.{name}")]
+    assert [tuple(p.shape) for p in added] == [shape] * 5 and all(p.std() > 0 for p in added)
+
+
+def test_a_multiplicative_score_is_a_dot_product_whose_query_matrix_holds_w(within):
+    """What the Walkthrough says of it: with W_Q times W, a model of dot products gives the same logits."""
+    model = random_model(torch.float64, score="multiplicative")
+    plain = random_model(torch.float64)
+    weights = model.state_dict()
+    for name in [name for name in weights if name.endswith("score.W")]:
+        w, query = weights.pop(name), name.replace("score.W", "query.")
+        for part in ("weight", "bias"):  # of a head: W^T times its rows
+            rows = weights[query + part].unflatten(0, (4, -1))
+            weights[query + part] = torch.einsum("hij,hi...->hj...", w, rows).flatten(0, 1)
+    plain.load_state_dict(weights)
+    ids = torch.tensor([[5, 6, 7, 8, 2]])
+    with torch.no_grad():
+        within(plain(ids, ids), model(ids, ids), 1e-12)
 
 
 SMALL = dict(vocab_size=12, d_model=16, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=2, max_length=16)
@@ -98,19 +132,28 @@ def test_models_of_dot_products_have_the_weights_that_they_always_had():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (dict(scale_scores=False), "would do nothing: the score is additive"),
-        (dict(positions="rotary"), "the score is additive"),
+        (dict(score="additive", scale_scores=False), "would do nothing: the score is additive"),
+        (dict(score="additive", positions="rotary"), "the score is additive"),
+        (dict(score="multiplicative", positions="rotary"), "the score is multiplicative"),
     ],
 )
-def test_settings_that_contradict_an_additive_score_are_refused(changes, said):
+def test_settings_that_contradict_a_score_are_refused(changes, said):
     with pytest.raises(ValueError, match=said):
-        ModelConfig(score="additive", **changes)
+        ModelConfig(**changes)
 
 
-@pytest.mark.parametrize("changes", [{}, {"scale_scores": False}, {"score": "additive"}])
-def test_the_equation_is_that_of_the_score_that_is_built(changes):
-    config = ModelConfig(**SMALL, **changes)
-    assert build_score(config).equation == score_equation(config)
+@pytest.mark.parametrize("kind", get_args(ScoreKind))
+def test_every_score_has_a_module_and_a_form_that_agree(kind):
+    config = ModelConfig(**SMALL, score=kind)
+    score, form = build_score(config), SCORE_FORMS[kind]
+    assert type(score) is SCORES[kind] and score.kind == kind
+    assert form.is_divided == (score.divisor(16) == 4)
+    assert (r"\sqrt{d_k}" in score_equation(config)) == form.formula(True).endswith(" / √d") == form.is_divided
+    assert r"\sqrt" not in form.scaled(False) and form.formula(False) == form.written
+    q, other, k = torch.randn(3, 1, 2, 3, 8)
+    with torch.no_grad():
+        apart = (score(q + other, k) - score(q, k) - score(other, k)).abs().max()
+    assert form.is_bilinear == (apart < 1e-4)
 
 
 def test_masks_of_training_serve_an_additive_model():

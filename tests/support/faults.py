@@ -672,8 +672,8 @@ FAULTS = (
     Fault(
         "parts of scores without the divisor",
         "transformer/analysis/positions/score_decomposition.py",
-        " / attention.divisor",
-        " / 1",
+        "k[None])[0]",
+        "k[None])[0] * attention.divisor",
         ("tests/analysis/positions/test_analysis_positions.py::test_the_four_parts_sum_to_the_recorded_score"),
     ),
     Fault(
@@ -902,8 +902,8 @@ FAULTS = (
     Fault(
         "v of the additive score with variance 1",
         "transformer/model/scores.py",
-        "std=d_head**-0.5",
-        "std=1.0",
+        "self.v, std=d_head**-0.5",
+        "self.v, std=1.0",
         (
             "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
             "source_names"
@@ -912,8 +912,8 @@ FAULTS = (
     Fault(
         "v of the additive score with variance 1 / d_head^2",
         "transformer/model/scores.py",
-        "std=d_head**-0.5",
-        "std=1 / d_head",
+        "self.v, std=d_head**-0.5",
+        "self.v, std=1 / d_head",
         (
             "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
             "source_names"
@@ -928,6 +928,37 @@ FAULTS = (
             "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
             "source_names"
         ),
+    ),
+    Fault(
+        "W of the multiplicative score with variance 1 / d_head^2",
+        "transformer/model/scores.py",
+        "self.W, std=d_head**-0.5",
+        "self.W, std=1 / d_head",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "W of the multiplicative score turned around",
+        "transformer/model/scores.py",
+        "q @ self.W.to(q.dtype) @ k",
+        "q @ self.W.mT.to(q.dtype) @ k",
+        "tests/model/test_scores.py::test_a_score_is_what_loops_over_numbers_say",
+    ),
+    Fault(
+        "W of the multiplicative score turned around in the fused path",
+        "transformer/model/scores.py",
+        "return q @ self.W.to(q.dtype)\n",
+        "return q @ self.W.mT.to(q.dtype)\n",
+        "tests/model/test_scores.py::test_with_and_without_a_tap_and_a_cache_any_score_says_the_same",
+    ),
+    Fault(
+        "weight decay leaves W of the multiplicative score alone",
+        "transformer/training/optimizer.py",
+        "return [module.W]",
+        "return []",
+        "tests/training/test_training_step.py::test_weight_decay_shrinks_exactly_the_matrices_of_every_build",
     ),
     Fault(
         "convolutions drawn like all other matrices",

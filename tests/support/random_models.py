@@ -64,14 +64,20 @@ DECODER_BUILDS: list[dict[str, Any]] = [
     {"scale_scores": False},
     {"score": "additive"},
     {"score": "additive", "positions": "alibi"},
+    {"score": "multiplicative"},
+    {"score": "multiplicative", "positions": "alibi", "scale_scores": False},
     {"output_bias": True, "tie_output": False},
 ]
 """Every setting that changes what a Transformer's decoder computes."""
 
 
+OTHER_SCORES = ({"score": "additive"}, {"score": "multiplicative"})
+"""Settings for each score but the paper's."""
+
+
 COMBINED_BUILDS: list[dict[str, Any]] = [
     {"positions": "sinusoidal"},
-    {"positions": "learned", "norm": "pre", "activation": "gelu"},
+    {"positions": "learned", "norm": "pre", "activation": "gelu", "score": "multiplicative"},
     {"positions": "none", "norm": "none", "activation": "swish"},
     {"positions": "rotary", "residual": False, "scale_scores": False},
     {"positions": "alibi", "score": "additive", "output_bias": True, "tie_output": False},

@@ -398,7 +398,7 @@ EXAMPLES = [
     Example(Bertviz(kind="cross", marks="renormalised", words=True), decoding(TEXT, *SWITCHED)),
     Example(Bertviz(kind="encoder_self", picture="model", threshold=0.1), decoding()),
     Example(Bertviz(kind="decoder_self", picture="neuron", layer=1, head=2, query=1), decoding()),
-    Example(EntryProducts(kind="cross", **AT), decoding(TEXT, *SWITCHED), derived={"products": "q times k"}),
+    Example(EntryProducts(kind="cross", **AT), decoding(TEXT, *SWITCHED), derived={"products": "term"}),
     Example(EntryShares(kind="decoder_self", **AT), decoding(), derived=OF_SHARES),
     Example(AttentionInPlane(), points),
     Example(AttentionInPlane(scaled=False), points),

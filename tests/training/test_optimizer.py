@@ -1,6 +1,7 @@
 """Muon against torch's own, against singular values, and what it leaves to Adam."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from random_models import randomise
 from tiny_runs import CPU, MODEL, settings, state
 from torch import nn
 
-from transformer.config import ConvolutionalConfig, RecurrentConfig
+from transformer.config import ConvolutionalConfig, RecurrentConfig, ScoreKind
 from transformer.model.families import count_hidden
 from transformer.training.optimizer import Muon, build_optimizer, optimizer_tensors, orthogonalised
 from transformer.training.state import new_state
@@ -64,7 +65,7 @@ def test_the_rate_that_is_set_for_a_step_is_the_rate_of_all_parameters():
     assert all(torch.equal(value, before[name]) for name, value in model.named_parameters())
 
 
-@pytest.mark.parametrize("score", ["dot", "additive"])
+@pytest.mark.parametrize("score", get_args(ScoreKind))
 def test_muon_steps_the_matrices_of_the_layers_and_adam_all_else(score):
     model = new_state(replace(MODEL, score=score, positions="learned", tie_output=False), MUON, CPU).model
     kept = optimizer_tensors(build_optimizer(model, MUON), model)

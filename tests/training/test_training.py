@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from random_models import OTHER_SCORES
 from tiny_runs import corpus, events, settings, state, tokenizer
 
 from transformer.data.corpora import load_corpus
@@ -99,10 +100,11 @@ def test_a_task_is_learned_to_99_percent_in_under_a_thousand_steps(name):
 
 
 @pytest.mark.slow
-def test_additive_attention_learns_to_reverse():
+@pytest.mark.parametrize("changes", OTHER_SCORES, ids=lambda changes: changes["score"])
+def test_other_scores_than_dot_products_learn_to_reverse(changes):
     recipe, task = RECIPES["reverse"], load_corpus("reverse")
     words = train_tokenizer("words", task.vocabulary)
-    model = replace(recipe.model, vocab_size=words.vocab_size, score="additive")
+    model = replace(recipe.model, vocab_size=words.vocab_size, **changes)
     config = replace(recipe.train, precision="float32", device="cpu", evaluate_every=100, target_exact_match=0.995)
     now = state(config, model)
     *_, last = train_steps(now, config, task, words)

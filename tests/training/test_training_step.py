@@ -92,7 +92,7 @@ def test_gradients_within_the_limit_are_not_even_multiplied(monkeypatch):
 DECAYED = {
     "transformer": (
         r"(en|de)coder\.embedding\.tokens\.weight|(en|de)coder\.embedding\.positions\.table|projection\.weight"
-        r"|(en|de)coder\.layers\.\d\.(self|cross)_attention\.(query|key|value|output)\.weight"
+        r"|(en|de)coder\.layers\.\d\.(self|cross)_attention\.((query|key|value|output)\.weight|score\.W)"
         r"|(en|de)coder\.layers\.\d\.feed_forward\.(inner|outer)\.weight"
     ),
     "recurrent": (

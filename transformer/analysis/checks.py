@@ -13,6 +13,7 @@ from torch import Tensor
 from transformer.decoding.greedy import greedy
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.families import AnyModel
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.model.taps import Site
 from transformer.model.transformer import Transformer
 
@@ -127,12 +128,10 @@ def _fused_equals_explicit(model: Transformer, source: Sequence[int], target: Se
         return tensor
 
     fused, explicit = (model(ids, read, tap=tap).double().numpy() for tap in (None, measure))
-    if model.config.score == "additive":
-        formula = "softmax(v·tanh(q + k))V"
-    else:
-        formula = "softmax(QKᵀ/√d)V" if model.config.scale_scores else "softmax(QKᵀ)V"
+    form = SCORE_FORMS[model.config.score]
+    divided = "/√d" if form.is_divided and model.config.scale_scores else ""
     return Check(
-        f"PyTorch's fused attention and the written-out {formula} agree",
+        f"PyTorch's fused attention and the written-out softmax({form.matrices}{divided})V agree",
         _apart(fused, explicit),
         5e-6 * float(softmax_units(np.array([0.5]), max(sizes))[0]),
         "one teacher-forced pass each over this output, without switches; largest difference of any logit, "

@@ -52,7 +52,7 @@ def _model(m: AnyModelConfig, n_parameters: int) -> str:
         return f"An encoder-decoder of {m.made_of}, {', '.join((of, *m.further))}, {m.vocab_size:,} tokens."
     positions = "no" if m.positions == "none" else m.positions
     norm = "no layer norm" if m.norm == "none" else f"{m.norm}-norm"
-    score = "additive attention, " if m.score == "additive" else ""
+    score = "" if m.score == "dot" else f"{m.score} attention, "
     return (
         f"An encoder-decoder Transformer {of}, {m.n_heads} heads, d_ff {m.d_ff}, {positions} positions, {norm}, "
         f"{score}{m.vocab_size:,} tokens."

@@ -136,12 +136,13 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self._queries_keys_values(x, memory)
         bias = self.relative(q.size(2), k.size(2)) if isinstance(self.relative, AlibiPositions) else None
         dropout = self.dropout if self.training else 0.0
-        if touches_attention(tap) or not self.score.is_dot_product:
+        asking = None if touches_attention(tap) else self.score.fused_queries(q)
+        if asking is None:
             heads = explicit_attention(
                 q, k, v, mask.allowed, bias=bias, score=self.score, dropout=dropout, address=self.address, tap=tap
             )
         else:
-            heads = fused_attention(q, k, v, mask, bias=bias, scale=self.score.fused_scale, dropout=dropout)
+            heads = fused_attention(asking, k, v, mask, bias=bias, scale=self.score.fused_scale, dropout=dropout)
         return self.output(heads.transpose(1, 2).flatten(2))  # [batch head query d_head] -> [batch query d_model]
 
     @property

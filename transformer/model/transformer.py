@@ -11,7 +11,7 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import AddNorm, DecoderLayer, Dropout, EncoderLayer, FeedForward
 from transformer.model.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
 from transformer.model.positions import build_positions, build_relative_positions
-from transformer.model.scores import build_score
+from transformer.model.scores import build_score, score_parameters
 from transformer.model.seq2seq import check_length
 from transformer.model.taps import (
     ATTENTION_TENSORS,
@@ -195,7 +195,7 @@ class Transformer(nn.Module):
 def parameter_count(config: ModelConfig) -> int:
     """Returns what `Transformer(config).n_parameters()` would be, without building it."""
     c, d = config, config.d_model
-    attention = 4 * (d * d + d) + d * (c.score == "additive")
+    attention = 4 * (d * d + d) + score_parameters(c)
     feed_forward = 2 * d * c.d_ff + c.d_ff + d
     norm = 0 if c.norm == "none" else 2 * d
     encoder = c.n_encoder_layers * (attention + feed_forward + 2 * norm)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from transformer.config import TrainConfig
 from transformer.model.positions import LearnedPositions
+from transformer.model.scores import Multiplicative
 from transformer.training.devices import supports_bfloat16
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -125,6 +126,8 @@ def _matrices(module: nn.Module) -> Iterable[Tensor]:
             return [module.weight]
         case LearnedPositions():
             return [module.table]
+        case Multiplicative():
+            return [module.W]
         case nn.RNNBase():
             return [parameter for name, parameter in module.named_parameters() if name.startswith("weight_")]
     return []

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from random_models import half_trained_model, random_model
+from random_models import OTHER_SCORES, half_trained_model, random_model
 
 from transformer.analysis.attention.entry import explain_entry
 from transformer.analysis.attention.entry_checks import check_entry
@@ -86,10 +86,10 @@ def test_an_honest_entry_holds_under_every_switch(stack, sublayer):
 
 @pytest.mark.parametrize("positions", ["learned", "rotary", "alibi", "none"])
 @pytest.mark.parametrize(
-    "changes", [{}, {"score": "additive"}, {"scale_scores": False}, {"causal_mask": False}, {"norm": "pre"}]
+    "changes", [{}, *OTHER_SCORES, {"scale_scores": False}, {"causal_mask": False}, {"norm": "pre"}]
 )
 def test_an_honest_entry_holds_in_other_models(positions, changes):
-    if positions == "rotary" and changes.get("score") == "additive":
+    if positions == "rotary" and "score" in changes:
         pytest.skip("a contradiction, which ModelConfig refuses")
     model = random_model(max_length=12, positions=positions, **changes)
     for stack, sublayer in SUBLAYERS:
@@ -159,7 +159,7 @@ def test_no_lie_about_a_cell_stays_green(stack, sublayer):
 
 def test_a_lie_is_named_by_the_term_that_it_is_about():
     entry, given, asked = taken_apart(half_trained_model(), (), "decoder", "cross")
-    assert failing(replace(entry, scores=entry.scores + 1), given, asked) == ["Each score of the row is q·k / √d"]
+    assert failing(replace(entry, scores=entry.scores + 1), given, asked) == ["Each score of the row is q · k / √d"]
     assert failing(replace(entry, allowed=~entry.allowed), given, asked) == ["The mask is what its rule says"]
     assert failing(replace(entry, rest_share=0.1), given, asked) == ["Nothing else is in the output"]
     moved = np.nextafter(asked["shown"], 2)

@@ -46,6 +46,8 @@ KINDS = {
     "unscaled": {"scale_scores": False},
     "additive": {"score": "additive"},
     "additive, alibi": {"score": "additive", "positions": "alibi"},
+    "multiplicative": {"score": "multiplicative"},
+    "multiplicative, alibi, unscaled": {"score": "multiplicative", "positions": "alibi", "scale_scores": False},
     "gelu, untied": {"activation": "gelu", "tie_embeddings": False, "tie_output": False, "output_bias": True},
     "one layer": {"n_encoder_layers": 1, "n_decoder_layers": 1},
 }

@@ -15,6 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.attention.vectors import attention_at, is_delivered, recorded_passes
+from transformer.config import ScoreKind
 from transformer.interventions import Intervention, factors_of_heads
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.taps import ATTENTION_TENSORS, Address, Recording
@@ -45,9 +46,9 @@ class Entry:
     shares: Float[ndarray, "head key"]
     """Each entry's contribution projected on the output, in units of the output's squared length."""
     products: Float[ndarray, " d_head"]
-    """The terms of the score: q_i k_i, or v_i tanh(q_i + k_i) of an additive score. In float64."""
-    is_dot_product: bool
-    """True where the terms are products; else they are those of an additive score."""
+    """The terms of the score, as its form writes them: q_i k_i of a dot product. In float64."""
+    score: ScoreKind
+    """The kind of score."""
     divisor: float
     """The divisor of their sum: sqrt(d_head), or 1 where scores are not scaled."""
     bias_share: float
@@ -58,7 +59,7 @@ class Entry:
 
     @property
     def dot(self) -> float:
-        """The sum of the terms: q . k, or the additive score itself."""
+        """The sum of the terms: q . k of a dot product."""
         return float(self.products.sum())
 
     @property
@@ -171,7 +172,7 @@ def whole_sum(
         output=output.numpy(),
         shares=shares.numpy(),
         products=attention.score.terms(q, k, head).detach().numpy(),
-        is_dot_product=attention.score.is_dot_product,
+        score=attention.score.kind,
         divisor=attention.divisor,
         bias_share=bias_share,
         rest_share=1 - float(shares.sum()) - bias_share if length else 0.0,

@@ -12,6 +12,7 @@ from transformer.analysis.attention.entry_reference import Row, record_rows
 from transformer.analysis.attention.score_reference import score_formula
 from transformer.analysis.checks import Check, agree
 from transformer.interventions import Intervention
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.model.taps import Address
 from transformer.model.transformer import Transformer
 
@@ -57,9 +58,9 @@ def _scores_and_weights(row: Row, entry: Entry) -> tuple[Check, ...]:
             multiplied,
         ),
         agree(
-            "The terms sum to q · k, or to the additive score, and the divisor is the model's",
-            [*entry.products, entry.dot, entry.divisor, entry.is_dot_product],
-            [*products[entry.key], dot, row.divisor, row.model.config.score == "dot"],
+            f"The terms sum to {SCORE_FORMS[row.model.config.score].written}, and the divisor is the model's",
+            [*entry.products, entry.dot, entry.divisor, entry.score == row.model.config.score],
+            [*products[entry.key], dot, row.divisor, True],
             1e-9 * max(1.0, abs(dot)),
             "multiplied and summed again, exactly rounded",
         ),

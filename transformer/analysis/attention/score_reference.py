@@ -11,6 +11,7 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.convolutional import ConvolutionalModel
 from transformer.model.families import AnyModel
 from transformer.model.recurrent import RecurrentModel
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.model.transformer import Transformer
 
 
@@ -21,12 +22,15 @@ def reference_terms(
     if model.config.score == "additive":
         v = attention.score.get_parameter("v")[head].tolist()
         return [a * math.tanh(b + c) for a, b, c in zip(v, q, k, strict=True)]
+    if model.config.score == "multiplicative":
+        columns = zip(*between(attention, head).tolist(), strict=True)
+        q = [math.fsum(a * b for a, b in zip(q, column, strict=True)) for column in columns]
     return [b * c for b, c in zip(q, k, strict=True)]
 
 
 def reference_divisor(model: Transformer) -> float:
     """Returns the divisor of the sum of the terms."""
-    is_scaled = model.config.score == "dot" and model.config.scale_scores
+    is_scaled = model.config.score != "additive" and model.config.scale_scores
     return math.sqrt(model.config.d_model // model.config.n_heads) if is_scaled else 1.0
 
 
@@ -40,7 +44,16 @@ def reference_scores(
     if model.config.score == "additive":
         v = attention.score.get_parameter("v").detach().double().numpy()
         return np.stack([[np.tanh(row + k[head]) @ v[head] for row in q[head]] for head in range(len(q))])
+    if model.config.score == "multiplicative":
+        q = np.stack([rows @ between(attention, head) for head, rows in enumerate(q)])
     return np.einsum("hqd,hkd->hqk", q, k) / reference_divisor(model)
+
+
+def between(attention: MultiHeadAttention, head: int) -> Float[ndarray, "d_head d_head"]:
+    """Returns the matrix between a query and a key of this head, in a model whose scores are bilinear."""
+    matrices = dict(attention.score.named_parameters())
+    d_head = attention.query.out_features // attention.n_heads
+    return matrices["W"][head].detach().double().numpy() if matrices else np.eye(d_head)
 
 
 def one_head_scores(
@@ -67,9 +80,7 @@ def softmax_over(scores: Float[ndarray, " key"], allowed: Bool[ndarray, " key"])
 def score_formula(model: AnyModel) -> str:
     """Returns the score in plain text."""
     if isinstance(model, RecurrentModel):
-        return {"additive": "v·tanh(W s + U h)", "general": "s·W h"}.get(model.config.attention, "s·h")
+        return {"additive": "v · tanh(W s + U h)", "general": "s · W h"}.get(model.config.attention, "s · h")
     if isinstance(model, ConvolutionalModel):
-        return "(W s + b + g)·h / √d"
-    if model.config.score == "additive":
-        return "v·tanh(q + k)"
-    return "q·k / √d" if model.config.scale_scores else "q·k"
+        return "(W s + b + g) · h / √d"
+    return SCORE_FORMS[model.config.score].formula(model.config.scale_scores)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
+from transformer.analysis.attention.score_reference import between
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.score_decomposition import PARTS
 from transformer.analysis.positions.tables import Matrix, OffsetProfile, ShiftFit, Similarity, Table
@@ -160,12 +161,13 @@ def check_decomposition(
         np.column_stack((linear.weight.numpy()[rows], linear.bias.numpy()[rows]))
         for linear in (attention.query, attention.key)
     )
-    bilinear = to_query.T @ to_key / (math.sqrt(d_head) if model.config.scale_scores else 1)
+    bilinear = to_query.T @ between(attention, head) @ to_key / (math.sqrt(d_head) if model.config.scale_scores else 1)
     hidden = ~seen[f"{stack}.0.self.mask"][0, 0].numpy()
     recorded = np.where(hidden, np.nan, seen[f"{stack}.0.self.scores"][0, head].numpy())
     tolerance = 1e-4 * _size(np.nan_to_num(recorded))
     pairs = [(x, y) for x in (content, position) for y in (content, position)]
-    how = "x·W_Qᵀ·W_K·y in double precision, from the recorded embedding and positions"
+    between_them = "" if model.config.score == "dot" else "W·"
+    how = f"x·W_Qᵀ·{between_them}W_K·y in double precision, from the recorded embedding and positions"
     for name, part, (x, y) in zip(PARTS, parts, pairs, strict=True):
         yield agree(
             f"The {name} part is that of its halves", part, np.where(hidden, np.nan, x @ bilinear @ y.T), tolerance, how

@@ -11,6 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.model.taps import Recorder, Site, Stack, Tap, chain
 from transformer.model.transformer import Transformer
 
@@ -53,8 +54,8 @@ def decompose_scores(
         kind = model.config.positions
         why = "no positions are" if kind == "none" else f"{kind} positions are not"
         raise ValueError(f"scores cannot be split: {why} added to the embeddings")
-    if model.config.score == "additive":
-        raise ValueError("additive scores pass through a tanh, so they do not split into parts of content and position")
+    if not SCORE_FORMS[kind := model.config.score].is_bilinear:
+        raise ValueError(f"{kind} scores are not bilinear, so they do not split into parts of content and position")
     names = {f"{stack}.embedding", f"{stack}.positions", f"{stack}.0.self.scores", f"{stack}.0.self.mask"}
     recorder = Recorder(lambda site: str(site) in names)
     model(source, target, tap=chain(tap, recorder))
@@ -66,9 +67,7 @@ def decompose_scores(
     attention: MultiHeadAttention = layer.self_attention
     q_content, q_position = _projected(attention.query, content, position, attention.n_heads)
     k_content, k_position = _projected(attention.key, content, position, attention.n_heads)
-    parts = [
-        q @ k.transpose(-2, -1) / attention.divisor for q in (q_content, q_position) for k in (k_content, k_position)
-    ]
+    parts = [attention.score(q[None], k[None])[0] for q in (q_content, q_position) for k in (k_content, k_position)]
     return ScoreDecomposition(
         parts=torch.stack(parts).numpy(),
         scores=seen[f"{stack}.0.self.scores"][0].double().numpy(),

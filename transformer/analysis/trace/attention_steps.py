@@ -8,9 +8,11 @@ from torch import Tensor
 from transformer.analysis.attention.score_reference import reference_divisor, reference_scores
 from transformer.analysis.trace.reference import distance_penalty, join_heads, linear, rotated, softmax, split_heads
 from transformer.analysis.trace.step import Computed, Lines, Step, StepRecord, Words, stack_output, sublayer_input
-from transformer.model import attention, positions, scores
+from transformer.config import ScoreKind
+from transformer.model import attention, positions
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.scores import score_equation
+from transformer.model.score_forms import SCORE_FORMS, ScoreForm
+from transformer.model.scores import SCORES, score_equation
 from transformer.model.transformer import Transformer
 
 
@@ -105,29 +107,18 @@ class Products(Step):
 
     @cached_property
     def label(self) -> str:
-        return "v · tanh(q + k)" if self._additive else "MatMul QKᵀ"
+        return f"MatMul {self._form.matrices}" if self._form.is_divided else self._form.matrices
 
     @cached_property
     def is_product(self) -> bool:
-        return not self._additive
+        return self._kind == "dot"
 
     def words(self, at: StepRecord | None = None) -> Words:
-        if self._additive:
-            return Words(
-                self.title,
-                "The chosen token's query is added to each key, number by number, and each sum is squeezed between −1 "
-                "and 1. A learned vector *v* of the head weighs these numbers and adds them up: this decides who "
-                "attends to whom.",
-                r"S_{tj} = v^\top \tanh(q_t + k_j) = \sum_{i=1}^{d_k} v_i \tanh(q_{t,i} + k_{j,i})",
-                "Additive attention: Bahdanau et al. 2015, appendix A.1.2; compared in section 3.2.1",
-            )
-        return Words(
-            self.title,
-            "The chosen token's query is multiplied with each key, number by number, and the products are summed. The "
-            "better the two match, the larger the sum: this decides who attends to whom.",
-            r"S = Q K^\top, \qquad S_{tj} = q_t \cdot k_j = \sum_{i=1}^{d_k} q_{t,i}\, k_{j,i}",
-            "Section 3.2.1, inside eq. 1",
-        )
+        form = self._form
+        equation = rf"S_{{tj}} = {form.pair('q_t', 'k_j')} = \sum_{{i=1}}^{{d_k}} {form.term('t,', 'j,')}"
+        if form.is_bilinear:
+            equation = rf"S = {form.equation}, \qquad {equation}"
+        return Words(self.title, form.says, equation, form.paper)
 
     @cached_property
     def tensors(self) -> tuple[str, ...]:
@@ -136,12 +127,11 @@ class Products(Step):
 
     @cached_property
     def lines(self) -> tuple[Lines, ...]:
-        if self._additive:
-            return ((scores.Additive.forward, "met =", "return"),)
-        return ((scores.DotProduct.forward, "products ="),)
+        score = SCORES[self._kind]
+        return ((score.forward, *score.product_lines),)
 
     def compute(self, at: StepRecord) -> Computed:
-        name = "scores" if self.tensors else "products" if self._additive else "QKᵀ"
+        name = "scores" if self.tensors else self._form.matrices if self._form.is_divided else "products"
         return Computed(
             (
                 at.value("q", at.taken("q"), "d_head"),
@@ -153,8 +143,12 @@ class Products(Step):
         )
 
     @property
-    def _additive(self) -> bool:
-        return self.model.config.score == "additive"
+    def _kind(self) -> ScoreKind:
+        return self.model.config.score
+
+    @property
+    def _form(self) -> ScoreForm:
+        return SCORE_FORMS[self._kind]
 
 
 class Scale(Step):
@@ -164,12 +158,15 @@ class Scale(Step):
     label = "Scale ÷ √dₖ"
     title = "Divided by √dₖ"
     paper = "Section 3.2.1, inside eq. 1"
-    lines = ((scores.DotProduct.forward, "return"),)
     per_head = True
 
     @cached_property
     def exists(self) -> bool:
-        return self.model.config.score == "dot" and self.model.config.scale_scores
+        return reference_divisor(self.model) != 1
+
+    @cached_property
+    def lines(self) -> tuple[Lines, ...]:
+        return ((SCORES[self.model.config.score].forward, "return"),)
 
     @cached_property
     def says(self) -> str:
@@ -191,7 +188,7 @@ class Scale(Step):
     def compute(self, at: StepRecord) -> Computed:
         scaled, recorded = _scaled(at), bool(self.tensors)
         return Computed(
-            (at.value("QKᵀ", _products(at), at.keys, recorded=False),),
+            (at.value(SCORE_FORMS[self.model.config.score].matrices, _products(at), at.keys, recorded=False),),
             (at.result("scores", at.taken("scores") if recorded else scaled, at.keys, recorded=recorded),),
             ((scaled + _penalty(at), at.offered("scores")),),
             "all products divided by √d_k, against the recorded scores",

@@ -30,7 +30,7 @@ def export(checkpoint: Checkpoint, folder: Path) -> None:
             "its positions are ALiBi, which an encoder there does not have": config.positions == "alibi",
             "it has no layer norm": config.norm == "none",
             "it has no residual connections": not config.residual,
-            "its attention scores are additive, where those of the engine are dot products": config.score == "additive",
+            f"its attention scores are {config.score}, those of the engine dot products": config.score != "dot",
             "its attention scores are not scaled by 1/√d_k": not config.scale_scores,
             "its decoder has no causal mask": not config.causal_mask,
         },

@@ -38,7 +38,7 @@ def export(checkpoint: Checkpoint, folder: Path) -> None:
                 config.norm_epsilon != EPSILON
             ),
             "it has no residual connections": not config.residual,
-            "its attention scores are additive, where those of the engine are dot products": config.score == "additive",
+            f"its attention scores are {config.score}, those of the engine dot products": config.score != "dot",
             "its attention scores are not scaled by 1/√d_k": not config.scale_scores,
             "its decoder has no causal mask": not config.causal_mask,
         },

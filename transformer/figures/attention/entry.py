@@ -22,24 +22,22 @@ _ROW_HEIGHT = 34
 def products_figure(
     q: Float[ndarray, " d_head"],
     k: Float[ndarray, " d_head"],
-    terms: Float[ndarray, " d_head"] | None = None,
+    terms: Float[ndarray, " d_head"],
     *,
+    score: str = "q · k",
+    term: str = "q<sub>i</sub> k<sub>i</sub>",
     kind: KindName,
     dark: bool = False,
 ) -> go.Figure:
-    """Draws q, k and their product for each dimension of the head: three rows, coloured around 0. Hovering is exact.
+    """Draws q, k and the term of their score for each dimension of the head: three rows, coloured around 0.
 
-    `terms` are those of an additive score, v tanh(q + k), which then stand in place of the products.
+    Hovering is exact. `score` and `term` are how the score and one of its terms are written.
     """
     scale = theme.diverging(dark)
-    products = q.astype(np.float64) * k if terms is None else terms
-    name, label = ("q · k", "q<sub>i</sub> k<sub>i</sub>") if terms is None else ("v · tanh(q + k)", "v tanh")
     vectors = _reach(q, k)
     numbered = len(q) <= _NUMBERED
     traces = []
-    for row, (what, values, reach) in enumerate(
-        (("q", q, vectors), ("k", k, vectors), (name, products, _reach(products)))
-    ):
+    for row, (what, values, reach) in enumerate((("q", q, vectors), ("k", k, vectors), (score, terms, _reach(terms)))):
         limits = -reach, reach
         digits = [exact(value) if row < 2 else f"{value:.9g}" for value in values]
         texts = [[f"dimension {i}<br>{what} = {text}" for i, text in enumerate(digits)]]
@@ -52,7 +50,7 @@ def products_figure(
         traces,
         dark,
         xaxis={"title": title, "tickfont": small, "nticks": 17},
-        yaxis=row_axis(["q", "k", label]),
+        yaxis=row_axis(["q", "k", term]),
         height=3 * _ROW_HEIGHT + 52,
         margin={"l": 44, "r": 8, "t": 6, "b": 46, "autoexpand": False},
         meta={"smallest_width": 60 + 34 * len(q) if numbered else 360},

@@ -14,6 +14,7 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.model.taps import Address
 
 
@@ -57,7 +58,7 @@ class _OneEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryProducts(_OneEntry):
-    """q and k of one entry and their product, dimension by dimension."""
+    """q and k of one entry and the terms of their score, dimension by dimension."""
 
     name = "{kind}-layer{layer}-head{head}-entry{query}-{key}-products"
     explained = (
@@ -70,14 +71,22 @@ class EntryProducts(_OneEntry):
     def figure(self, data: EntryData, *, dark: bool = False) -> go.Figure:
         """Three rows of numbers."""
         entry = data.entry
-        terms = None if entry.is_dot_product else entry.products
-        return products_figure(entry.q, entry.k, terms, kind=self.kind, dark=dark)
+        form = SCORE_FORMS[entry.score]
+        return products_figure(
+            entry.q,
+            entry.k,
+            entry.products,
+            score=form.written,
+            term=form.short_term,
+            kind=self.kind,
+            dark=dark,
+        )
 
     def tables(self, data: EntryData) -> tuple[Table, ...]:
-        """q, k and their products."""
+        """q, k and the terms of their score."""
         q, k = data.entry.q.astype(np.float64), data.entry.k.astype(np.float64)
         values = np.stack([q, k, data.entry.products], axis=-1)
-        return (Table("products", values, [f"dimension {i}" for i in range(len(q))], ["q", "k", "q times k"]),)
+        return (Table("products", values, [f"dimension {i}" for i in range(len(q))], ["q", "k", "term"]),)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from transformer.figures.tables import Table, head_tables
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.score_forms import SCORE_FORMS
 from transformer.views.attention.matrix_checks import check_replaced
 from transformer.views.attention.matrix_data import NOTHING_LEFT, groups, sides
 
@@ -253,6 +254,7 @@ class Bertviz:
 def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors) -> tuple[str, ...]:
     """Returns sentences on where the weights of the pass are not the softmax of the scores of the neuron view."""
     config, attention, causal = lab.model.config, seen.attention(kind), _is_causal(kind, seen)
+    score = f"{config.score}, {SCORE_FORMS[config.score].written}"
     specs = [(s, s.address.layer) for s in seen.interventions if s.address and s.address.layer is not None]
     specs = [(s, layer) for s, layer in specs if s.acts_in(*AttentionKind(kind).where)]
     n_queries, n_keys = len(attention.queries), len(attention.keys)
@@ -272,9 +274,7 @@ def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vec
         "This model does not divide q · k by √d: its own scores are √d times those drawn here.": (
             not config.scale_scores
         ),
-        "This model's scores are additive, v · tanh(q + k): the products drawn here are not what softmax reads.": (
-            config.score == "additive"
-        ),
+        f"This model's scores are {score}: the products drawn here are not what softmax reads.": config.score != "dot",
         "ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.": (
             config.positions == "alibi" and kind != "cross"
         ),

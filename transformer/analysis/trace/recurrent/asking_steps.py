@@ -10,6 +10,7 @@ from transformer.analysis.trace.attention_steps import Context, Mask, Products, 
 from transformer.analysis.trace.recurrent.passes import layer_pass
 from transformer.analysis.trace.reference import linear
 from transformer.analysis.trace.step import Computed, Lines, Step, StepRecord, Words, layer_output
+from transformer.config import ScoreKind
 from transformer.model.recurrent import RecurrentAttention, RecurrentModel, Source
 from transformer.model.scores import score_equation
 
@@ -90,7 +91,7 @@ class Scores(Products):
 
     def words(self, at: StepRecord | None = None) -> Words:
         equation = rf"S_{{tj}} = {score_equation(self.model.config)}"
-        if self._additive:
+        if self._kind == "additive":
             says = (
                 "The query is added to each key, number by number, and each sum is squeezed between −1 and 1: a small "
                 "neural network with one hidden layer. A learned vector *v* weighs these numbers and adds them up."
@@ -117,8 +118,8 @@ class Scores(Products):
         )
 
     @property
-    def _additive(self) -> bool:
-        return bool(self.model.config.attention == "additive")
+    def _kind(self) -> ScoreKind:
+        return "additive" if self.model.config.attention == "additive" else "dot"  # W of general attention is in q
 
 
 class PaddingMask(Mask):
