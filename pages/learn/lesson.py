@@ -159,6 +159,8 @@ class Scene:
 
     lines: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
+    beside: bool = False
+    """True if the figures are small and stand side by side, to be compared."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,10 +171,12 @@ def _do(step: Step, chosen: Choices) -> None:
         return
     for text in scene.lines:
         st.markdown(text)
-    for number, part in enumerate(scene.parts):
-        if part.title:
-            st.markdown(f"### {part.title}")
-        exhibit(part.subject, part.view, key=f"lesson-{number}", draw=draws(part, locked=chosen.locked))
+    places = st.columns(len(scene.parts)) if scene.beside else [st.container() for _ in scene.parts]
+    for number, (part, place) in enumerate(zip(scene.parts, places, strict=True)):
+        with place:
+            if part.title:
+                st.markdown(f"### {part.title}")
+            exhibit(part.subject, part.view, key=f"lesson-{number}", draw=draws(part, locked=chosen.locked))
 
 
 def _way_on(lesson: Lesson, index: int, *, answered: bool) -> None:

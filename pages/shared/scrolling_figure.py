@@ -16,12 +16,14 @@ def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
 
     Where `layout.meta["squares"]` counts square cells, with the margins in pixels around them, the room that they leave
     free below them in a narrow window is cut off. In a column narrower than `layout.meta["small_labels_below"]`, the
-    labels of its axes are small.
+    labels of its axes are small. A figure with `layout.meta["own_width"]` is as wide as it says, in a wide window too.
     """
     frame = f"{key}-scroll"
     layout: Any = figure.layout
     meta = layout.meta or {}
     smallest, height, lower = meta.get("smallest_width", 0), f"{layout.height or _HEIGHT}px", ""
+    if meta.get("own_width"):
+        options["width"] = "content"
     if squares := meta.get("squares"):
         inside = f"(max(100cqw, {smallest}px) - {squares['beside']}px)"
         room = f"calc({inside} * {squares['rows'] / max(squares['columns'], 1):.4f} + {squares['above']}px)"

@@ -28,7 +28,7 @@ from transformer.views.subjects import Compared, Model, Runs
 from transformer.views.view import Document, View, file_name, program, source
 
 EXPLAINED_BY_PAGES = set(
-    "AllHeads AttentionEntropy AttentionRollout BeamTree Bertviz Bottleneck EntryShares ExposureBias HeadMatrix "
+    "AllHeads AttentionEntropy AttentionRollout BeamTree Bertviz Bottleneck EntryShares ExposureBias "
     "HeadPair HeadSimilarity LeaveOneOut LogitContributions LogitLensDepths MeanReach MinimalSetOutputs "
     "OutputImportance OutputRanking PatternMap PositionTables RunCurves SamplingDistribution ScoreParts SentenceMasks "
     "SentenceReach ShiftMaps StepCandidates StudyLengths TeacherForcedReference TokenLines ValidationImportanceMap "

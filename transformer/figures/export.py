@@ -90,20 +90,21 @@ def matrix_figure(
     if chosen is not None:
         shapes.append(framed(*chosen, colour=colour))
     sides = Side.of_tokens(rows, titles[0], dark), Side.of_tokens(columns, titles[1], dark)
-    left, above = sides[0].width * _CHARACTER + 44, sides[1].width * _CHARACTER + 48
+    size, across = min(_SIZE, cell * 0.9), sides[1].width * _CHARACTER
+    lies = across < cell - 2
+    left, above = sides[0].width * _CHARACTER + 44, (size * 1.3 if lies else across) + 48
     below = 24 + 15 * len(legend)
     states_named = note("<br>".join(legend), 0, 0, "left", "top", size=11, align="left", yshift=-6, borderpad=0)
     figure = theme.figure(
         traces,
         dark,
-        **square_axes(
-            *sides, size=min(_SIZE, cell * 0.9), colour=colours.quiet if off else colour, angle=-90, standoff=4
-        ),
+        **square_axes(*sides, size=size, colour=colours.quiet if off else colour, angle=0 if lies else -90, standoff=4),
         shapes=shapes,
         annotations=[states_named] if legend else [],
         width=round(left + cell * len(columns) + 96),
         height=round(above + cell * len(rows) + below),
         margin={"l": left, "r": 96, "t": above, "b": below},
+        meta={"own_width": True},
         plot_bgcolor=colours.masked,
     )
     return on_paper(figure, dark)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
+from pages.shared import wording
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import held_out, letters, percent
 from transformer.analysis.heads.leave_one_out import leave_one_out, spearman
@@ -14,8 +15,10 @@ from transformer.views.subjects import Decoding
 MODEL, TEXT, WORD = "pronouns-en-fr", "The animal did not cross the street because it was too tired.", "il"
 SYMBOLS = "reverse"
 _WORDS = ("animal", "it", "tired")
+"""The words to choose from: the right one, and two that draw attention."""
 _NO_SELF = ("block:encoder.0.self", "block:encoder.1.self")
 _LAYER = Control(name="layer", values=("0", "1"))
+_LAST_LAYER = Control(name="layer", values=("0", "1"), default="1")
 _HEAD = Control(name="head", values=("0", "1", "2", "3"))
 
 
@@ -24,35 +27,33 @@ def _effect(bench: Bench) -> np.ndarray:
     return leave_one_out(bench.lab(MODEL).model, seen.source_ids, seen.target_ids, "hidden", seen.interventions)
 
 
-def _at(bench: Bench) -> tuple[int, list[int]]:
-    """Returns the step of the word, and the places of the source words in question."""
-    seen = bench.seen(MODEL, TEXT)
-    return seen.target_tokens.index(WORD), [seen.source_tokens.index(word) for word in _WORDS]
-
-
 def _subject(bench: Bench) -> Hidden:
     return Hidden(bench.lab(MODEL), bench.seen(MODEL, TEXT), "hidden", _effect(bench))
 
 
 def _weight_truth(bench: Bench) -> Truth:
-    step, places = _at(bench)
-    weights = bench.seen(MODEL, TEXT).cross.weights[:, :, step].mean(axis=(0, 1))
-    effects = _effect(bench)[step]
-    found = {word: (float(weights[i]), float(effects[i])) for word, i in zip(_WORDS, places, strict=True)}
-    needed = max(found, key=lambda word: found[word][1])
-    rival = max((word for word in found if word != needed), key=lambda word: found[word][0])
-    told = "; ".join(f"*{word}* {weight:.2f}" for word, (weight, _) in found.items())
+    seen = bench.seen(MODEL, TEXT)
+    step, source = seen.target_tokens.index(WORD), seen.source_tokens
+    weights = seen.cross.weights[:, :, step].mean(axis=1)  # -> [layer source]
+    left = float(seen.probabilities[step]) * np.exp(-_effect(bench)[step])  # of the word, without each source token
+    needed = int(left.argmin())
+    looked_at = [int(row.argmax()) for row in weights]
+    rival = next((place for place in looked_at if place != needed), needed)
+    told = [
+        TEXTS("explanation.effect.layer", layer=layer, word=source[place], share=weights[layer, place])
+        for layer, place in enumerate(looked_at)
+    ]
     return Truth(
-        _WORDS.index(needed),
+        _WORDS.index(source[needed]),
         TEXTS(
             "explanation.effect.told",
             word=WORD,
-            told=told,
-            needed=needed,
-            cost=found[needed][1],
-            rival=rival,
-            share=found[rival][0],
-            rival_cost=found[rival][1],
+            told=wording.listed(told),
+            needed=source[needed],
+            before=float(seen.probabilities[step]),
+            after=left[needed],
+            rival=source[rival],
+            rival_after=left[rival],
         ),
     )
 
@@ -63,24 +64,36 @@ def _effect_scene(bench: Bench, settings: Settings) -> Scene:
     return Scene(
         parts=(
             Part(_subject(bench), LeaveOneOut(), TEXTS("explanation.effect.lost")),
-            Part(Decoding(bench.lab(MODEL), seen), matrix, TEXTS("explanation.effect.averaged")),
+            Part(
+                Decoding(bench.lab(MODEL), seen),
+                matrix,
+                TEXTS("explanation.effect.averaged", layer=int(settings["layer"])),
+            ),
         )
     )
 
 
 def _rank_truth(bench: Bench) -> Truth:
     seen, effect = bench.seen(MODEL, TEXT), _effect(bench)
-    rows = [
-        spearman(weights[step], effect[step])
-        for layer in seen.cross.weights
-        for weights in layer
-        for step in range(len(effect))
-    ]
-    mean = float(np.nanmean(rows))
-    n_heads = seen.cross.weights.shape[0] * seen.cross.weights.shape[1]
+    found = np.array(
+        [
+            [[spearman(row, lost) for row, lost in zip(head, effect, strict=True)] for head in layer]
+            for layer in seen.cross.weights
+        ]
+    )  # -> [layer head step]
+    mean = float(np.nanmean(found))
+    layers = wording.listed(
+        [TEXTS("explanation.all.layer", layer=i, mean=float(np.nanmean(found[i]))) for i in range(len(found))]
+    )
     return Truth(
         0 if mean > 0.8 else 1 if mean > 0.1 else 2,
-        TEXTS("explanation.all.told", n_heads=n_heads, n_tokens=len(effect), mean=mean),
+        TEXTS(
+            "explanation.all.told",
+            n_heads=found.shape[0] * found.shape[1],
+            n_tokens=len(effect),
+            mean=mean,
+            layers=layers,
+        ),
     )
 
 
@@ -113,7 +126,7 @@ EXPLANATION = Lesson(
             answer=Options("explanation.effect"),
             truth=_weight_truth,
             expects=(0, 0),
-            controls=(_LAYER,),
+            controls=(_LAST_LAYER,),
             scene=_effect_scene,
         ),
         Step(

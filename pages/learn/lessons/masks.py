@@ -1,5 +1,7 @@
 """Lesson 6: masks, and why a model must not see the word it has to guess."""
 
+import numpy as np
+
 from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
 from pages.shared import wording
 from pages.shared.bench.bench import Bench
@@ -15,8 +17,8 @@ from transformer.views.training.runs import ComparedRuns
 MODEL, UNMASKED = "reverse", "reverse-without-mask"
 STRINGS = (letters(6), "g h i", "k l m n o p q r")
 """A batch of sentences of different lengths."""
-_CAUSAL = Control(name="causal", values=("off", "on"))
-_PADDING = Control(name="padding", values=("off", "on"))
+_CAUSAL = Control(name="causal", values=("on", "off"), default="off")
+_PADDING = Control(name="padding", values=("on", "off"), default="off")
 
 
 def _leak(bench: Bench, *off: str) -> Leak:
@@ -32,6 +34,11 @@ def _seen_truth(bench: Bench) -> Truth:
     row = leak.intact.masks[AttentionKind.DECODER_SELF][0]
     n_seen, places = int(row[2].sum()), row.shape[-1]
     return Truth(n_seen, TEXTS("masks.seen.told", n_seen=n_seen, places=places))
+
+
+def _sureness(bench: Bench, *switches: str) -> float:
+    """Returns the mean probability of the tokens that the model writes for the strings."""
+    return float(np.concatenate([bench.seen(MODEL, text, *switches).probabilities for text in STRINGS]).mean())
 
 
 def _triangle_scene(bench: Bench, settings: Settings) -> Scene:
@@ -57,6 +64,8 @@ def _lifted_truth(bench: Bench) -> Truth:
             times=after / before,
             changed=TEXTS("how_many", n=len(found.changed)),
             n_outputs=len(STRINGS),
+            writing=_sureness(bench, str(DisableMask("causal"))),
+            whole=_sureness(bench),
         ),
     )
 
@@ -98,6 +107,7 @@ def _padding_truth(bench: Bench) -> Truth:
             outputs=outputs,
             before=found.loss[0],
             after=found.loss[1],
+            causal=_measured(bench, "causal").loss[1],
         ),
     )
 
@@ -127,7 +137,7 @@ MASKS = Lesson(
     steps=(
         Step(
             name="masks.seen",
-            answer=Estimate(least=0, most=7, close=0),
+            answer=Estimate(least=0, most=9, close=0),
             truth=_seen_truth,
             expects=(3, 3),
             controls=(Control(name="causal", values=("on", "off")),),

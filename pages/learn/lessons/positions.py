@@ -3,6 +3,7 @@
 import numpy as np
 
 from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
+from pages.shared import wording
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import backwards, held_out, letters, long_strings, marked, percent
 from transformer.views.attention.matrices import HeadMatrix
@@ -14,7 +15,8 @@ MODEL, LEARNED = "reverse", "reverse-learned"
 TEXT = letters(6)
 GONE = "positions:encoder:remove"
 _POSITIONS = Control(name="positions", values=("no", "yes"))
-_SHARE_LENGTH, _BEYOND = 6, 12
+_SHARE_LENGTH, _TRAINED, _BEYOND = 6, 10, 12
+_TURNED = ("a b c d", "d c b a")
 
 
 def _switches(settings: Settings) -> tuple[str, ...]:
@@ -24,8 +26,8 @@ def _switches(settings: Settings) -> tuple[str, ...]:
 def _output_truth(bench: Bench) -> Truth:
     seen = bench.seen(MODEL, TEXT, GONE)
     got, right = seen.translation.split(), backwards(TEXT).split()
-    option = 0 if got == right else 1 if sorted(got) == sorted(right) else 2
     kept = len(set(got) & set(right))
+    option = 0 if got == right else 1 if set(got) <= set(right) and kept > len(right) / 2 else 2
     return Truth(
         option,
         TEXTS(
@@ -51,29 +53,45 @@ def _share_truth(bench: Bench) -> Truth:
 
 
 def _order_truth(bench: Bench) -> Truth:
-    first, second = (bench.seen(MODEL, text, GONE) for text in ("a b c d", "d c b a"))
-    rows = [seen.encoder_self.weights[0, :, :4, :4] for seen in (first, second)]
-    apart = float(np.abs(rows[0] - rows[1][:, ::-1, ::-1]).max())
-    with_ = [bench.seen(MODEL, text).encoder_self.weights[0, :, :4, :4] for text in ("a b c d", "d c b a")]
-    apart_with = float(np.abs(with_[0] - with_[1][:, ::-1, ::-1]).max())
-    return Truth(1 if apart < 1e-4 else 0, TEXTS("positions.order.told", apart=apart, apart_with=apart_with))
+    apart, apart_with = _turned_apart(bench, GONE), _turned_apart(bench)
+    return Truth(
+        1 if apart < 1e-4 else 0,
+        TEXTS("positions.order.told", apart=wording.number(apart, digits=1), apart_with=apart_with),
+    )
+
+
+def _turned_apart(bench: Bench, *switches: str) -> float:
+    """Returns how far the head's weights are from those on the string turned around, turned back."""
+    given, turned = (bench.seen(MODEL, text, *switches).encoder_self.weights[0, 0, :4, :4] for text in _TURNED)
+    return float(np.abs(given - turned[::-1, ::-1]).max())
 
 
 def _order_scene(bench: Bench, settings: Settings) -> Scene:
     parts = []
-    for text in ("a b c d", "d c b a"):
+    for text in _TURNED:
         seen = bench.seen(MODEL, text, *_switches(settings))
         view = HeadMatrix(kind="encoder_self", layer=0, heads=(0,))
         parts.append(Part(Decoding(bench.lab(MODEL), seen), view, TEXTS("positions.order.input", text=text)))
-    return Scene(parts=tuple(parts))
+    return Scene(parts=tuple(parts), beside=True)
 
 
 def _beyond_truth(bench: Bench) -> Truth:
     pairs = long_strings(_BEYOND)
     shares = [percent(bench.right(name, pairs)) for name in (MODEL, LEARNED)]
     best = 0 if shares[0] > shares[1] + 5 else 1 if shares[1] > shares[0] + 5 else 2
+    trained = [percent(bench.right(name, held_out(_TRAINED))) for name in (MODEL, LEARNED)]
     return Truth(
-        best, TEXTS("positions.beyond.told", n=len(pairs), length=_BEYOND, sinusoids=shares[0], learned=shares[1])
+        best,
+        TEXTS(
+            "positions.beyond.told",
+            n=len(pairs),
+            length=_BEYOND,
+            sinusoids=shares[0],
+            learned=shares[1],
+            trained=_TRAINED,
+            sinusoids_trained=trained[0],
+            learned_trained=trained[1],
+        ),
     )
 
 
@@ -99,7 +117,7 @@ POSITIONS = Lesson(
             name="positions.away",
             answer=Options("positions.away"),
             truth=_output_truth,
-            expects=(2, 2),
+            expects=(1, 1),
             controls=(_POSITIONS,),
             scene=_output_scene,
         ),

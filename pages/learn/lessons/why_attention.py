@@ -13,13 +13,13 @@ from transformer.views.reach.subjects import Probed
 from transformer.views.subjects import Decoding
 
 VECTOR, ATTENTION = "reverse-rnn", "reverse-rnn-attention"
-LONGEST = 10
-"""The length of the longest strings that both models trained on."""
+LONGEST, _SHORT = 10, 5
+"""The length of the longest strings that both models trained on, and one that the vector still holds."""
 _LENGTH = Control(name="length", values=("3", "6", "8", "10"))
 
 
-def _longest(bench: Bench) -> LengthProbe:
-    return max(bench.probe(VECTOR).lengths, key=lambda each: each.length)
+def _probed(bench: Bench, length: int) -> LengthProbe:
+    return next(each for each in bench.probe(VECTOR).lengths if each.length == length)
 
 
 def _exact_truth(bench: Bench) -> Truth:
@@ -45,12 +45,22 @@ def _exact_scene(bench: Bench, settings: Settings) -> Scene:
 
 
 def _place_truth(bench: Bench) -> Truth:
-    found = _longest(bench)
-    share = found.right / len(found.tested)
+    long, short = (_probed(bench, length) for length in (LONGEST, _SHORT))
+    share = long.right / len(long.tested)
     parts = (share[0], float(share[1:-1].min()), share[-1])
     worst = int(np.argmin(parts))
     return Truth(
-        worst, TEXTS("why-attention.forgets.told", length=found.length, first=share[0], last=share[-1], middle=parts[1])
+        worst,
+        TEXTS(
+            "why-attention.forgets.told",
+            length=LONGEST,
+            first=share[0],
+            last=share[-1],
+            middle=parts[1],
+            short=_SHORT,
+            short_middle=float((short.right / len(short.tested))[1:-1].min()),
+            short_right=percent(bench.right(VECTOR, held_out(_SHORT))),
+        ),
     )
 
 

@@ -33,8 +33,9 @@ function copy(points) {
 function build(root, data) {
   const state = { moving: false };
   const planes = make("div", { class: "planes" });
-  state.left = plane(planes, "query and keys");
-  state.right = plane(planes, "values and output");
+  state.left = plane(planes, "query and keys", data.reach);
+  state.right = plane(planes, "values and output", data.reach);
+  state.triangle = state.right.appendChild(make("polygon", { class: "hull" }, SVG));
   state.lines = data.names.map(() => state.right.appendChild(make("line", {}, SVG)));
   state.output = state.right.appendChild(spot("output", 24));
   state.handles = [
@@ -42,12 +43,13 @@ function build(root, data) {
     ...data.names.map((name, i) => handle(state, state.left, `key ${name}`, (now) => now.keys[i])),
     ...data.names.map((name, i) => handle(state, state.right, `value ${name}`, (now) => now.values[i])),
   ];
+  state.left.append(state.handles[0].group); // above the keys, so that it can be taken where it meets one
   state.table = make("table", {});
   root.replaceChildren(planes, state.table);
   return state;
 }
 
-function plane(box, title) {
+function plane(box, title, reach) {
   const figure = make("figure", {});
   const svg = make("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, role: "group", "aria-label": title }, SVG);
   const half = SIDE / 2;
@@ -55,6 +57,7 @@ function plane(box, title) {
     make("rect", { class: "frame", x: 0.5, y: 0.5, width: SIDE - 1, height: SIDE - 1 }, SVG),
     make("line", { class: "axis", x1: 0, x2: SIDE, y1: half, y2: half }, SVG),
     make("line", { class: "axis", x1: half, x2: half, y1: 0, y2: SIDE }, SVG),
+    ...[-2, 2].flatMap((value) => ticks(value, half + (value / reach) * half, half - (value / reach) * half)),
   );
   const caption = make("figcaption", {});
   caption.textContent = title;
@@ -63,11 +66,26 @@ function plane(box, title) {
   return svg;
 }
 
+function ticks(value, across, down) {
+  const half = SIDE / 2;
+  const name = written(value, 0);
+  return [
+    make("line", { class: "axis", x1: across, x2: across, y1: half - 3, y2: half + 3 }, SVG),
+    make("line", { class: "axis", x1: half - 3, x2: half + 3, y1: down, y2: down }, SVG),
+    text(name, { class: "tick", x: across, y: half + 15, "text-anchor": "middle" }),
+    text(name, { class: "tick", x: half - 6, y: down + 4, "text-anchor": "end" }),
+  ];
+}
+
+function text(content, attributes) {
+  const label = make("text", attributes, SVG);
+  label.textContent = content;
+  return label;
+}
+
 function spot(name, above = -12) {
   const group = make("g", { class: "spot" }, SVG);
-  const label = make("text", { y: above, "text-anchor": "middle" }, SVG);
-  label.textContent = name;
-  group.append(make("circle", { r: 7 }, SVG), label);
+  group.append(make("circle", { r: 7 }, SVG), text(name, { y: above, "text-anchor": "middle" }));
   return group;
 }
 
@@ -149,6 +167,7 @@ function draw(state) {
     group.setAttribute("aria-label", `${name} at ${point.map((value) => written(value, 1)).join(", ")}`);
   });
   lines.forEach((line, i) => joined(line, state, found.output, state.values[i], colours[i], 1 + 9 * found.weights[i]));
+  state.triangle.setAttribute("points", state.values.map((point) => toScreen(state, point).join(",")).join(" "));
   place(state.output, state, found.output, ink);
   table(state, found, colours);
 }
@@ -174,16 +193,26 @@ function joined(line, state, from, to, colour, width) {
   line.style.color = colour;
 }
 
-function table(state, { products, scores, weights, output }, colours) {
-  const { names, divisor } = state.data;
-  const scaled = divisor !== 1;
-  const heads = ["", "q · k", ...(scaled ? ["÷ √2"] : []), "softmax = weight"];
-  const rows = names.map((name, i) => [name, written(products[i], 2), ...(scaled ? [written(scores[i], 2)] : []), written(weights[i], 3)]);
-  state.table.replaceChildren(
+function table({ table: element, data, keys, values }, { products, scores, weights, output }, colours) {
+  const scaled = data.divisor !== 1;
+  const heads = ["", "key k", "q · k", ...(scaled ? ["÷ √2"] : []), "softmax = weight", "value"];
+  const rows = data.names.map((name, i) => [
+    name,
+    pair(keys[i], 1),
+    written(products[i], 2),
+    ...(scaled ? [written(scores[i], 2)] : []),
+    written(weights[i], 3),
+    pair(values[i], 1),
+  ]);
+  element.replaceChildren(
     row(heads, "th"),
     ...rows.map((cells, i) => row(cells, "td", colours[i])),
-    row(["output", ...Array(heads.length - 2).fill(""), `(${output.map((value) => written(value, 2)).join(", ")})`], "td"),
+    row(["output", ...Array(heads.length - 2).fill(""), pair(output, 2)], "td"),
   );
+}
+
+function pair(point, digits) {
+  return `(${point.map((value) => written(value, digits)).join(", ")})`;
 }
 
 function row(cells, kind, colour) {

@@ -90,6 +90,19 @@ class HeadMatrix:
         return self.quantities[self.shows]
 
     @property
+    def explained(self) -> str:
+        """What a cell says."""
+        if self.shows == "norms":
+            return (
+                "Each row is a token that asks, each column one that is asked. A cell is the length of what this entry "
+                "adds to the output of the attention: its weight, times the column's value, times W_O."
+            )
+        return (
+            "Each row is a token that asks, with its query; each column is a token that is asked, by its key. A cell "
+            "is the weight between them, the share of the column's value in what the row gathers. A row adds up to 1."
+        )
+
+    @property
     def name(self) -> str:
         """The last part of the names of its files."""
         heads = "-".join(map(str, self.heads))
