@@ -107,7 +107,7 @@ def test_another_score_has_a_vector_or_a_matrix_a_head_more(kind, name, shape):
 
 
 def test_a_multiplicative_score_is_a_dot_product_whose_query_matrix_holds_w(within):
-    """What the Walkthrough says of it: with W_Q times W, a model of dot products gives the same logits."""
+    """Holds the Walkthrough to its word: with W_Q times W, a model of dot products gives the same logits."""
     model = random_model(torch.float64, score="multiplicative")
     plain = random_model(torch.float64)
     weights = model.state_dict()

@@ -1,4 +1,4 @@
-"""What each score is called and how it is written. Nothing here needs torch.
+"""The names and formulas of scores, each written once. Nothing here needs torch.
 
 A new score needs four things: its name in `config.ScoreKind`, its form here, its module in `model.scores`, and its
 arithmetic in `analysis.attention.score_reference`, which shares nothing with the module.
@@ -31,7 +31,7 @@ class ScoreForm:
     is_bilinear: bool
     """True if the score of a sum is the sum of the scores, on either side."""
     says: str
-    """What it does with the chosen token's query, in sentences for a reader of the Walkthrough."""
+    """The sentences of the Walkthrough on what happens to the chosen token's query."""
     paper: str
     """Where it was published."""
 

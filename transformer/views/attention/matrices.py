@@ -91,7 +91,7 @@ class HeadMatrix:
 
     @property
     def explained(self) -> str:
-        """What a cell says."""
+        """The meaning of rows, columns and cells."""
         if self.shows == "norms":
             return (
                 "Each row is a token that asks, each column one that is asked. A cell is the length of what this entry "
