@@ -1,7 +1,5 @@
 """The bottleneck: how much of a sentence can be read back from the fixed vector of a recurrent model."""
 
-from functools import partial
-
 import streamlit as st
 
 from pages.before.choices import SHOWS, Choices, segments
@@ -33,7 +31,7 @@ def render_bottleneck(context: PageContext, chosen: Choices) -> None:
         say(sentence(str(error)))
         return
     segments("shows", "Show", SHOWS, chosen.shows)
-    data = exhibit(Probed(lab, found), Bottleneck(shows=chosen.shows), explain=partial(st.markdown, _EXPLAINED))
+    data = exhibit(Probed(lab, found), Bottleneck(shows=chosen.shows))
     if data is not None:
         st.markdown(_found_text(context, data))
 
@@ -75,15 +73,3 @@ def _found_text(context: PageContext, data: BottleneckData) -> str:
     if kind_of(context.lab.checkpoint.settings.model) == "attention" and exact > whole:
         said += " What the vector has forgotten, attention fetches from the states of the tokens."
     return said
-
-
-_EXPLAINED = """
-A *linear probe* is a small classifier, fitted just now: from the vector alone, it guesses which token stood at one
-position. Each cell has a probe of its own, fitted on training sentences of that length and tested on validation
-sentences that it has not seen. A cell says how often it was right; point at it for its 95 % interval (Wilson) and for
-what guessing the most frequent token would get.
-
-A probe gives a lower bound. It finds what lies in the vector in a straight line; a decoder, which is an LSTM or GRU
-itself, can unwind more. So a model may write sentences that no linear probe can read back. Positions at both ends are
-read best if the encoder reads both ways: each direction remembers what it read last.
-"""

@@ -11,7 +11,6 @@ from pages.shared import fields, loading, wording
 from pages.shared.context import PageContext, say
 from pages.shared.controls import choose_kind
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.explain import MASKS_EXPLAINED, explain
 from pages.shared.guard import guard
 from pages.shared.url.session import choose, session, start_afresh
 from transformer.analysis.attention.mask_leakage import Forcing
@@ -129,8 +128,7 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
             key="masks-row",
             names=lambda i: f"{i} · {texts[i]}" if i else f"0, yours · {texts[i]}",
         )
-    explained = partial(explain, MASKS_EXPLAINED, context.lab.model.config)
-    data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row), explain=explained)
+    data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row))
     if data is not None:
         legend = "A row is a token that looks (query), a column one that can be looked at (key). "
         legend += "Coloured: it may look there. Crossed out: it may not, and its weight is exactly 0."

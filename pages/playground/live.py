@@ -11,7 +11,6 @@ from pages.playground.trials import is_whole
 from pages.shared.components.run_progress import draw_curve, draw_readings
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit
-from pages.shared.explain import explain_curves
 from pages.shared.guard import guarded_fragment
 from pages.shared.texts.catalogue import Texts
 from pages.training import run_status
@@ -122,6 +121,5 @@ def _curve(run: Run | None, text: str) -> None:
         Runs((run.folder,)),
         CURVES,
         draw=lambda data: draw_curve(described_curves(run, data), live=live, key="playground-curves"),
-        explain=explain_curves,
         live=run.status.active,
     )

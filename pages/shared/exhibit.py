@@ -10,6 +10,7 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.cache import cached
 from pages.shared.context import is_dark, say, sentence
+from pages.shared.explain import explain as explained_text
 from pages.shared.exports import export
 from pages.shared.fields import popover
 from pages.shared.guard import guard
@@ -137,7 +138,7 @@ def _prove(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> None:
 
 def _explanation(view: View[Any]) -> Callable[[], object] | None:
     said = getattr(view, "explained", "")
-    return partial(st.markdown, said) if said else None
+    return partial(explained_text, said, equation=getattr(view, "equation", "")) if said else None
 
 
 def _explain(explain: Callable[[], object]) -> None:

@@ -70,30 +70,6 @@ sentence anew; the rows of attention were recorded in the pass that made this ch
 convolutions reach, the decoder knows nothing.
 """
 _STEPS_OF_OTHERS = {"rnn": _RECURRENT_STEPS, "conv": _CONVOLUTIONAL_STEPS}
-MASKS_EXPLAINED = """
-A mask *M* is added to the scores before softmax: 0 where a query may attend to a key, −∞ where it may not, which makes
-the weight exactly 0. The padding mask hides the empty places that make the sentences of a batch equally long; the
-causal mask hides the tokens after each position, which do not exist yet when the model writes. The decoder's
-self-attention needs both.
-"""
-BEAM_EXPLAINED = """
-Greedy decoding keeps one output and takes its most probable token at each step. A beam keeps several hypotheses at
-once: each is continued by every token, and of all these candidates the best by score go on. An output that begins with
-a less probable token can so win in the end.
-"""
-BEAM_SCORE = r"\mathrm{score}(y) = \frac{\sum_t \log P(y_t \mid y_{<t}, \text{source})}{\mathrm{norm}(|y|)}"
-SAMPLES_EXPLAINED = """
-Instead of the most probable token, each step draws one at random, by its probability. The temperature *T* sharpens the
-distribution (below 1) or flattens it (above 1); top-k, top-p and min-p leave out its improbable end before the draw.
-"""
-SAMPLES_RULE = r"P_T(i) = \frac{e^{z_i / T}}{\sum_{j} e^{z_j / T}}"
-CURVES_EXPLAINED = """
-A training run shows the model pairs of sentences and changes its weights a little after each batch. The loss is how
-surprised the model is, on average, by each right token; 0 would be certainty. Validation loss and exact match are
-measured on pairs that are never trained on. If training loss goes on falling while validation loss rises, the model
-is memorising its pairs.
-"""
-CURVES_LOSS = r"\mathrm{loss} = -\frac{1}{n} \sum_{t=1}^{n} \log P(y_t \mid y_{<t}, \text{source})"
 
 
 def steps_explained(config: AnyModelConfig) -> str:
@@ -121,11 +97,6 @@ def _legend(equation: str) -> str:
     """Returns what the symbols of an equation stand for, each by its name in the glossary."""
     named = ((symbol, plain(term.name)) for symbol, term in symbols_in(equation).items())
     return " · ".join(name if plain(symbol) == name else f"${symbol}$ {name}" for symbol, name in named)
-
-
-def explain_curves() -> None:
-    """Renders what the curves of a training run are."""
-    explain(CURVES_EXPLAINED, equation=CURVES_LOSS)
 
 
 def _attention(config: AnyModelConfig) -> str:

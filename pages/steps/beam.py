@@ -10,7 +10,6 @@ from pages.shared.components.tokens import token_chips
 from pages.shared.context import PageContext, is_dark, say
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.explain import BEAM_EXPLAINED, BEAM_SCORE, explain
 from pages.shared.guard import guard
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import problems
@@ -42,15 +41,9 @@ def render_beam(context: PageContext, chosen: Choices) -> None:
     )
     if chosen.node >= nodes:
         st.caption(f"The link names candidate {chosen.node:,}; this tree has {nodes:,}. The best one is shown.")
-    data = exhibit(
-        subject, view, draw=partial(_render_tree, view, f"beam-tree-{chosen.node}"), explain=_explain, width=640
-    )
+    data = exhibit(subject, view, draw=partial(_render_tree, view, f"beam-tree-{chosen.node}"), width=640)
     if data is not None:
         _render_hypothesis(context, subject, data, index)
-
-
-def _explain() -> None:
-    explain(BEAM_EXPLAINED, equation=BEAM_SCORE)
 
 
 def _render_settings(chosen: Choices) -> None:

@@ -8,7 +8,6 @@ from pages.shared import fields, wording
 from pages.shared.components.draw_distribution import Slider, draw_distribution
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.explain import SAMPLES_EXPLAINED, SAMPLES_RULE, explain
 from pages.shared.guard import guard
 from pages.steps.branches import Walk, decode_branches
 from pages.steps.choices import PAGE, Choices, change
@@ -56,7 +55,7 @@ def render_samples(context: PageContext, chosen: Choices) -> None:
         f"most frequent {plural(len(shown), 'output')} ({sum(sample.count for sample in shown)} samples) are drawn. "
         "Thicker lines were sampled more often. Greedy decoding's path is blue."
     )
-    exhibit(subject, view, data=data, explain=lambda: explain(SAMPLES_EXPLAINED, equation=SAMPLES_RULE), width=640)
+    exhibit(subject, view, data=data, width=640)
 
 
 def _render_distribution(context: PageContext, walk: Walk, settings: Mapping[str, float]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from pages.shared.components.run_progress import run_curve
 from pages.shared.components.run_table import Column
 from pages.shared.exhibit import exhibit
-from pages.shared.explain import explain_curves
 from pages.shared.wording import number
 from pages.training import durations, run_status
 from transformer.analysis.training.progress import progress_of
@@ -158,7 +157,6 @@ def render_curves(shown: Sequence[Entry], *, quantity: str, against: str, log: b
         view,
         key=key,
         draw=draw if live else None,
-        explain=explain_curves,
         live=live,
     )
 

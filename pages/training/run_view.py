@@ -11,7 +11,6 @@ from pages.shared.components.frontend import Live
 from pages.shared.components.run_progress import described_sentences, draw_curve, draw_readings, draw_sentences
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit
-from pages.shared.explain import explain_curves
 from pages.shared.fields import pills
 from pages.shared.guard import guarded_fragment
 from pages.shared.url.page_state import UrlPart
@@ -75,7 +74,7 @@ def invite(corpus: str, *, others: bool) -> None:
     shipped = next((f for f in list_checkpoints() if f.shipped and corpus_name(f.folder) == corpus), None)
     if shipped is not None:
         st.caption(f"How the shipped model *{shipped.name}* learned this corpus")
-        exhibit(Runs((shipped.folder,)), RunCurves(), key="shipped", explain=explain_curves)
+        exhibit(Runs((shipped.folder,)), RunCurves(), key="shipped")
 
 
 def corpus_name(folder: Path) -> str:
@@ -176,7 +175,6 @@ def render_curves(run: Run, progress: Progress, live: _Follow | None = None) -> 
         draw=lambda data: draw_curve(
             curves.described(run, data), live=live and live("curves", curves.step(data)), key="curve"
         ),
-        explain=explain_curves,
         live=run.status.active,
     )
 

@@ -28,11 +28,10 @@ from transformer.views.subjects import Compared, Model, Runs
 from transformer.views.view import Document, View, file_name, program, source
 
 EXPLAINED_BY_PAGES = set(
-    "AllHeads AttentionEntropy AttentionRollout BeamTree Bertviz Bottleneck EntryShares ExposureBias "
-    "HeadPair HeadSimilarity LeaveOneOut LogitContributions LogitLensDepths MeanReach MinimalSetOutputs "
-    "OutputImportance OutputRanking PatternMap PositionTables RunCurves SamplingDistribution ScoreParts SentenceMasks "
-    "SentenceReach ShiftMaps StepCandidates StudyLengths TeacherForcedReference TokenLines ValidationImportanceMap "
-    "ValidationRanking".split()
+    "AttentionEntropy AttentionRollout Bertviz EntryShares ExposureBias HeadPair HeadSimilarity "
+    "LogitContributions LogitLensDepths MeanReach MinimalSetOutputs OutputImportance OutputRanking "
+    "PatternMap ScoreParts SentenceReach ShiftMaps StudyLengths "
+    "TeacherForcedReference TokenLines ValidationImportanceMap ValidationRanking".split()
 )
 """Views whose explanation depends on the model or on the page, which gives it."""
 

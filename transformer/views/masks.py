@@ -117,6 +117,13 @@ class SentenceMasks:
     row: int
     """The sentence, counted from 0."""
     name = "masks-{kind}-sentence{row}"
+    explained = (
+        "Each row is a token that asks, each column one that it may ask if the cell is filled. A crossed-out cell is "
+        "hidden: −∞ is added to its score, so that its weight is exactly 0. The padding mask hides the places that "
+        "only make the sentences of a batch equally long, the causal mask those that come later; the last picture is "
+        "what both leave."
+    )
+    equation = r"A = \mathrm{softmax}(S + M)"
 
     def data(self, lab: Lab, leak: Leak) -> MasksData:
         """The masks of the sentence, each by itself, and the one that was applied."""

@@ -77,6 +77,11 @@ class PositionTables(TablePair):
 
     layout: Layout = "interleaved"
     name = "positions"
+    explained = (
+        "Each row is the vector that is added to the embedding of the token at that position; columns are its "
+        "dimensions. The sinusoids follow a formula, from fast waves on the left to slow ones on the right. A learned "
+        "table starts as noise, and its rows are trained like any weight. Both tables share one scale around 0."
+    )
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> TablesData:
         """The rows that are added to the embeddings at each position."""

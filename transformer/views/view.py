@@ -63,7 +63,7 @@ class View(Protocol[D]):
 
     `data` and `checks` take what their subject gives (`lab, seen` for a decoded sentence). A view may also have
     a `note`, a sentence that stands beside its exported files, and `explained`, which tells a student what it shows and
-    how to read it.
+    how to read it, with its `equation` in LaTeX.
     """
 
     @property

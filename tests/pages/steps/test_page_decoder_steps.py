@@ -305,8 +305,8 @@ def test_choices_are_read_back_from_their_parameters():
 @pytest.mark.parametrize(
     ("look", "figure", "says"),
     [
-        ("beam", "beam-tree", "A beam keeps several hypotheses"),
-        ("samples", "sample-tree", "each step draws one at random"),
+        ("beam", "beam-tree", "A beam search keeps several beginnings"),
+        ("samples", "sampling-distribution", "each step draws one at random"),
     ],
 )
 def test_beams_and_samples_are_explained(look, figure, says):

@@ -50,6 +50,11 @@ class AllHeads:
 
     kind: KindName
     name = "{kind}-all-heads"
+    explained = (
+        "Each small matrix is a head; a row of them is a layer. Inside, each row is a token that asks and each column "
+        "one that is asked; the stronger the colour, the greater the weight. Compare the patterns: where two heads "
+        "look alike, they gather the same tokens, though each of them makes something else of what it gathers."
+    )
 
     def data(self, lab: Lab, seen: Inspection) -> AllHeadsData:
         """The recorded weights, and which heads are switched off."""

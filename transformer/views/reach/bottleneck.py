@@ -53,6 +53,22 @@ class Bottleneck:
     shows: Shows = field(default="positions", metadata=OF_FIGURE)
     name = "bottleneck"
 
+    @property
+    def explained(self) -> str:
+        """The meaning of cells, or of lines."""
+        if self.shows == "positions":
+            return (
+                "A linear probe is a small classifier that guesses from the vector alone which token stood at one "
+                "position. A cell says how often it was right on sentences that it was not fitted on. It finds only "
+                "what lies in the vector in a straight line, so the decoder may know more."
+            )
+        probes = "" if self.shows == "written" else "Beside it, the sentences that linear probes read back whole. "
+        return (
+            "A dot is the share of sentences of that length that the model writes without a mistake (exact match). "
+            f"{probes}The band says how far off the share may be, as so few sentences were tested (Wilson's 95 % "
+            "interval)."
+        )
+
     def data(self, lab: Lab, found: VectorProbe) -> BottleneckData:
         """Takes the counts of every length, and their intervals."""
         lengths = np.array([each.length for each in found.lengths])

@@ -75,6 +75,13 @@ class BeamTree:
     chosen: int | None = None
     """The candidate that is drawn larger."""
     name = "tree"
+    explained = (
+        "Each column is a step. A beam search keeps several beginnings at once; each is continued by every token, and "
+        "the best of all of these by their score, the number beside the token, go on. The others are pruned, drawn as "
+        "a cross. The score is the log-probability of the whole output so far, divided by a norm of its length. Blue "
+        "is the way to the best result."
+    )
+    equation = r"\mathrm{score}(y) = \frac{\sum_t \log P(y_t \mid y_{<t}, \text{source})}{\mathrm{norm}(|y|)}"
 
     def data(self, lab: Lab, seen: Inspection, tree: SearchTree, baseline: SearchTree | None) -> BeamData:
         """Labels the candidates and results of the search."""

@@ -63,6 +63,11 @@ class StepCandidates:
     logarithmic: bool = False
     n: int = 10
     name = "step{step}-candidates"
+    explained = (
+        "At this step the model gave each token of its vocabulary a probability to come next; together they are 1. "
+        "Each bar is one of the most probable tokens, and the blue one was written. Where the axis is logarithmic, "
+        "equal distances are equal factors, so that small probabilities can be told apart."
+    )
 
     def data(self, lab: Lab, seen: Inspection) -> CandidatesData:
         """Ranks what the step of this very decoding could have written."""

@@ -48,6 +48,12 @@ class SamplingDistribution(Sampling):
     step: int
     n: int = 10
     name = "step{step}-distribution"
+    explained = (
+        "Instead of the most probable token, each step draws one at random, by its probability. The temperature T "
+        "sharpens the distribution (below 1) or flattens it (above 1); top-k, top-p and min-p leave out its improbable "
+        "end before the draw."
+    )
+    equation = r"P_T(i) = \frac{e^{z_i / T}}{\sum_{j} e^{z_j / T}}"
 
     def data(self, lab: Lab, seen: Inspection) -> DistributionData:
         """Reshapes the distribution of this very step."""

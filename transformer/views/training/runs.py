@@ -33,6 +33,8 @@ from transformer.figures.training.sweeps import Mark, sweep_figure
 from transformer.runs.kept_weights import evaluated_weights
 from transformer.runs.status import STATUS_FILE, read_status
 
+_LOSS = r"\mathrm{loss} = -\frac{1}{n} \sum_{t=1}^{n} \log P(y_t \mid y_{<t}, \text{source})"
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -85,6 +87,14 @@ class RunCurves:
 
     panels: tuple[str, ...] = ("loss", "exact match")
     """The names of panels, as PANELS has them."""
+
+    explained = (
+        "A step changes the weights a little after one batch. The loss is how surprised the model is on average by "
+        "each right token, in nats; 0 would be certainty. Validation loss and exact match, the share of outputs with "
+        "every token right, are measured on pairs that are never trained on. If only the training loss goes on "
+        "falling, the model is memorising its pairs."
+    )
+    equation = _LOSS
 
     @property
     def name(self) -> str:
@@ -139,8 +149,10 @@ class ComparedRuns:
 
     explained = (
         "One quantity of several runs, so that their settings can be compared. Runs that differ in their seed alone "
-        "show how much is chance: a difference smaller than that says nothing."
+        "show how much is chance: a difference smaller than that says nothing. The loss is how surprised the model is "
+        "on average by each right token, in nats; 0 would be certainty."
     )
+    equation = _LOSS
 
     quantity: str = "validation loss"
     """The name of a quantity, as QUANTITIES has it."""
