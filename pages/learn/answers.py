@@ -1,6 +1,6 @@
 """The answers to the steps of lessons, remembered, and compared with what was predicted."""
 
-from pages.learn.lesson import Drawing, Lesson, Step, Truth
+from pages.learn.lesson import Drawing, Estimate, Lesson, Step, Truth
 from pages.shared.bench.shared_bench import BENCH
 from pages.shared.cache import cached
 from pages.shared.texts.catalogue import Texts
@@ -20,5 +20,7 @@ def compared(step: Step, answer: float, truth: Truth) -> tuple[bool, str]:
     done = "drawn" if isinstance(scale, Drawing) else "said"
     guess, right = scale.write(answer), scale.write(truth.value)
     if scale.is_right(answer, truth.value):
+        if isinstance(scale, Estimate) and answer != round(truth.value):
+            return True, TEXTS("answer.said_close", guess=guess, right=right, told=truth.told)
         return True, TEXTS(f"answer.{done}_right", guess=guess, told=truth.told)
     return False, TEXTS(f"answer.{done}_wrong", guess=guess, right=right, told=truth.told)

@@ -12,5 +12,5 @@ from transformer.views.attention.plane import AttentionInPlane
 def draws(part: Part, *, locked: bool) -> Callable[[Any], object] | None:
     """Returns what draws a part in place of its view's figure; None where that figure is drawn."""
     if isinstance(part.view, AttentionInPlane):
-        return partial(draw_plane, scaled=part.view.scaled, locked=locked)
+        return partial(draw_plane, scaled=part.view.scaled, hull=part.view.hull, locked=locked)
     return None

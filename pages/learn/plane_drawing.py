@@ -12,7 +12,7 @@ _KEY = "lesson-plane"
 _component = declared("plane", css=("plane.css",), js=("plane.js",))
 
 
-def draw_plane(data: PlaneData, *, scaled: bool, locked: bool) -> None:
+def draw_plane(data: PlaneData, *, scaled: bool, hull: bool, locked: bool) -> None:
     """Draws the planes. While a point moves, the browser computes; once it rests, the server does, as everywhere."""
     names = names_of(len(data.keys))
     news = {
@@ -25,6 +25,7 @@ def draw_plane(data: PlaneData, *, scaled: bool, locked: bool) -> None:
         "ink": palette_colours("text"),
         "divisor": float(np.sqrt(data.keys.shape[1])) if scaled else 1.0,
         "reach": REACH,
+        "hull": hull,
         "locked": locked,
     }
     _component(key=_KEY, on_points_change=_take, data=news)

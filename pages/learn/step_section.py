@@ -1,5 +1,6 @@
 """One step of a lesson: the text, the prediction, the live figure, the comparison, and what to keep."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -35,7 +36,7 @@ def render_step(lesson: Lesson, index: int, chosen: Choices) -> None:
     step, answer = lesson.steps[index], chosen.progress.answer(lesson, index)
     _head(lesson, index, chosen)
     with st.container(width=_TEXT_WIDTH, key="lesson-text"):
-        st.markdown(step.text)
+        st.markdown(_unbroken(step.text))
         _predict(lesson, index, answer)
     if answer is None:
         return
@@ -56,6 +57,11 @@ def _head(lesson: Lesson, index: int, chosen: Choices) -> None:
         st.caption(TEXTS("step.place", lesson=lesson.title, step=index + 1, steps=n_steps), width="content")
         teachers_link(chosen)
     st.markdown(f"# {step.title}")
+
+
+def _unbroken(text: str) -> str:
+    """Returns Markdown in which code stays on one line."""
+    return re.sub("`[^`]+`", lambda code: code[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 
 def _predict(lesson: Lesson, index: int, answer: int | None) -> None:

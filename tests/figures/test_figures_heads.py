@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer.figures.heads.bars import Bar, profile_bars, ranking, weight_against_effect
+from transformer.figures.heads.bars import Bar, dependence_bars, profile_bars, ranking, weight_against_effect
 from transformer.figures.heads.tables import Sublayer, effect_map, head_map, similarity_map
 from transformer.figures.theme import kind_colour
 
@@ -74,3 +74,16 @@ def test_a_profile_has_a_bar_and_an_even_heads_tick_for_each_place():
     assert list(figure.layout.yaxis.ticktext) == ["itself", "the end mark"]
     with pytest.raises(ValueError, match="must be as many"):
         profile_bars([0.7], [0.2, 0.25], ["itself"], kind="cross")
+
+
+def test_each_source_token_has_its_weights_and_what_is_left_without_it():
+    weights, left = np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([0.2, 0.8])
+    figure = dependence_bars(weights, left, ["<b>a", "b"], written="<i>t", whole=0.81, kind="cross")
+    assert [list(bars.x) for bars in figure.data] == [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]]
+    assert [bars.xaxis for bars in figure.data] == ["x", "x2", "x3"]
+    (line,) = figure.layout.shapes
+    assert (line.xref, line.x0, line.x1) == ("x3", 0.81, 0.81)
+    assert figure.layout.xaxis3.title.text == "probability of &lt;i&gt;t without it"
+    assert "&lt;b&gt;a" in figure.data[2].customdata[0] and "0.2" in figure.data[2].customdata[0]
+    with pytest.raises(ValueError, match="1 tokens do not fit"):
+        dependence_bars(weights, left, ["a"], written="t", whole=0.81, kind="cross")

@@ -47,7 +47,7 @@ from transformer.views.heads.importance import (
     ValidationImportanceMap,
     ValidationRanking,
 )
-from transformer.views.heads.leave_one_out import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
+from transformer.views.heads.leave_one_out import FaithfulnessTable, LeaveOneOut, TokenDependence, WeightAgainstEffect
 from transformer.views.heads.minimal_set import MinimalSetOutputs
 from transformer.views.heads.subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
 from transformer.views.heads.survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
@@ -401,7 +401,7 @@ EXAMPLES = [
     Example(EntryProducts(kind="cross", **AT), decoding(TEXT, *SWITCHED), derived={"products": "term"}),
     Example(EntryShares(kind="decoder_self", **AT), decoding(), derived=OF_SHARES),
     Example(AttentionInPlane(), points),
-    Example(AttentionInPlane(scaled=False), points),
+    Example(AttentionInPlane(scaled=False, hull=True), points),
     Example(BatchTokens(), batch()),
     Example(SentenceMasks(kind="encoder_self", row=1), batch()),
     Example(SentenceMasks(kind="cross", row=1), batch("mask:cross")),
@@ -536,6 +536,8 @@ EXAMPLES = [
     Example(LeaveOneOut(), hidden("hidden")),
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
     Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),
+    Example(TokenDependence(step=1), hidden("hidden")),
+    Example(TokenDependence(step=0), hidden("cross", "off:decoder.0.cross:1")),
     Example(FaithfulnessTable(), hidden("hidden")),
     Example(Bottleneck(), probed),
     Example(Bottleneck(shows="lengths"), probed),

@@ -8,69 +8,82 @@ from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import held_out, letters, percent
 from transformer.analysis.heads.leave_one_out import leave_one_out, spearman
 from transformer.views.attention.matrices import HeadMatrix
-from transformer.views.heads.leave_one_out import LeaveOneOut, WeightAgainstEffect
+from transformer.views.heads.leave_one_out import TokenDependence, WeightAgainstEffect
 from transformer.views.heads.subjects import Hidden
 from transformer.views.subjects import Decoding
 
-MODEL, TEXT, WORD = "pronouns-en-fr", "The animal did not cross the street because it was too tired.", "il"
+MODEL = "pronouns-en-fr"
+SENTENCES = {last: f"The animal did not cross the street because it was too {last}." for last in ("wide", "tired")}
+"""Two sentences that differ in their last word, which says what *it* means."""
+TEXT = SENTENCES["wide"]
+_PRONOUNS = "il", "elle"
 SYMBOLS = "reverse"
-_WORDS = ("animal", "it", "tired")
-"""The words to choose from: the right one, and two that draw attention."""
+_WORDS = ("street", "it", "wide")
+"""The words to choose from: the right one, and two that get much attention."""
 _NO_SELF = ("block:encoder.0.self", "block:encoder.1.self")
-_LAYER = Control(name="layer", values=("0", "1"))
+_LAST = Control(name="last", values=tuple(SENTENCES))
 _LAST_LAYER = Control(name="layer", values=("0", "1"), default="1")
 _HEAD = Control(name="head", values=("0", "1", "2", "3"))
+_LINKING_HEAD = Control(name="head", values=_HEAD.values, default="2")
 
 
-def _effect(bench: Bench) -> np.ndarray:
-    seen = bench.seen(MODEL, TEXT)
+def _effect(bench: Bench, text: str = TEXT) -> np.ndarray:
+    seen = bench.seen(MODEL, text)
     return leave_one_out(bench.lab(MODEL).model, seen.source_ids, seen.target_ids, "hidden", seen.interventions)
 
 
-def _subject(bench: Bench) -> Hidden:
-    return Hidden(bench.lab(MODEL), bench.seen(MODEL, TEXT), "hidden", _effect(bench))
+def _subject(bench: Bench, text: str = TEXT) -> Hidden:
+    return Hidden(bench.lab(MODEL), bench.seen(MODEL, text), "hidden", _effect(bench, text))
+
+
+def _pronoun(bench: Bench, text: str) -> TokenDependence:
+    """Returns the figure of the pronoun that stands for *it*."""
+    tokens = bench.seen(MODEL, text).target_tokens
+    return TokenDependence(step=next(i for i, token in enumerate(tokens) if token in _PRONOUNS))
 
 
 def _weight_truth(bench: Bench) -> Truth:
-    seen = bench.seen(MODEL, TEXT)
-    step, source = seen.target_tokens.index(WORD), seen.source_tokens
-    weights = seen.cross.weights[:, :, step].mean(axis=1)  # -> [layer source]
-    left = float(seen.probabilities[step]) * np.exp(-_effect(bench)[step])  # of the word, without each source token
-    needed = int(left.argmin())
-    looked_at = [int(row.argmax()) for row in weights]
-    rival = next((place for place in looked_at if place != needed), needed)
-    told = [
-        TEXTS("explanation.effect.layer", layer=layer, word=source[place], share=weights[layer, place])
-        for layer, place in enumerate(looked_at)
-    ]
+    wide, tired = (_pronoun(bench, text).data(*vars(_subject(bench, text)).values()) for text in SENTENCES.values())
+    least, second, third = np.argsort(wide.left)[:3].tolist()
+    layer, second_layer = (int(wide.weights[:, place].argmax()) for place in (least, second))
+    twin = tired.sources.index("tired")
     return Truth(
-        _WORDS.index(source[needed]),
+        _WORDS.index(wide.sources[least]),
         TEXTS(
             "explanation.effect.told",
-            word=WORD,
-            told=wording.listed(told),
-            needed=source[needed],
-            before=float(seen.probabilities[step]),
-            after=left[needed],
-            rival=source[rival],
-            rival_after=left[rival],
+            written=wide.written,
+            needed=wide.sources[least],
+            before=wide.whole,
+            after=wide.left[least],
+            second=wide.sources[second],
+            second_after=wide.left[second],
+            rest=wide.left[third],
+            layer=layer,
+            share=wide.weights[layer, least],
+            second_layer=second_layer,
+            second_share=wide.weights[second_layer, second],
+            twin=tired.written,
+            instead=_other_without(bench, tired.written, least),
+            twin_share=tired.weights[layer, twin],
+            twin_before=tired.whole,
+            twin_after=tired.left[twin],
         ),
     )
 
 
+def _other_without(bench: Bench, token: str, hidden: int) -> float:
+    """Returns the probability that another token would get in the pronoun's place, with a source token hidden."""
+    lab, seen, step = bench.lab(MODEL), bench.seen(MODEL, TEXT), _pronoun(bench, TEXT).step
+    (other,) = (i for i in range(lab.tokenizer.vocab_size) if lab.tokenizer.piece(i) == token)
+    target = [*seen.target_ids[:step], other]
+    lost = leave_one_out(lab.model, seen.source_ids, target, "hidden", seen.interventions)[step, hidden]
+    return float(np.exp(seen.log_probs[step, other] - lost))
+
+
 def _effect_scene(bench: Bench, settings: Settings) -> Scene:
-    seen = bench.seen(MODEL, TEXT)
-    matrix = HeadMatrix(kind="cross", layer=int(settings["layer"]), heads=(0, 1, 2, 3))
-    return Scene(
-        parts=(
-            Part(_subject(bench), LeaveOneOut(), TEXTS("explanation.effect.lost")),
-            Part(
-                Decoding(bench.lab(MODEL), seen),
-                matrix,
-                TEXTS("explanation.effect.averaged", layer=int(settings["layer"])),
-            ),
-        )
-    )
+    text = SENTENCES[settings["last"]]
+    lines = (TEXTS("explanation.effect.writes", text=text, written=bench.seen(MODEL, text).translation),)
+    return Scene(lines, (Part(_subject(bench, text), _pronoun(bench, text)),))
 
 
 def _rank_truth(bench: Bench) -> Truth:
@@ -86,7 +99,7 @@ def _rank_truth(bench: Bench) -> Truth:
         [TEXTS("explanation.all.layer", layer=i, mean=float(np.nanmean(found[i]))) for i in range(len(found))]
     )
     return Truth(
-        0 if mean > 0.8 else 1 if mean > 0.1 else 2,
+        0 if mean > 0.7 else 1 if mean > 0.3 else 2,
         TEXTS(
             "explanation.all.told",
             n_heads=found.shape[0] * found.shape[1],
@@ -99,20 +112,25 @@ def _rank_truth(bench: Bench) -> Truth:
 
 def _rank_scene(bench: Bench, settings: Settings) -> Scene:
     view = WeightAgainstEffect(head=f"decoder.{settings['layer']}.cross.{settings['head']}")
-    return Scene(parts=(Part(_subject(bench), view),))
+    subject = _subject(bench)
+    agreement = view.data(*vars(subject).values()).faithfulness.per_token
+    return Scene((TEXTS("explanation.all.head", mean=agreement),), (Part(subject, view),))
 
 
 def _idle_truth(bench: Bench) -> Truth:
     pairs = held_out(6)
-    without, one = percent(bench.right(SYMBOLS, pairs, *_NO_SELF)), percent(bench.right(SYMBOLS, pairs, _NO_SELF[0]))
-    return Truth(without, TEXTS("explanation.patterns.told", without=without, n=len(pairs), one=one))
+    whole, without = (percent(bench.right(SYMBOLS, pairs, *switches)) for switches in ((), _NO_SELF))
+    return Truth(without, TEXTS("explanation.patterns.told", without=without, n=len(pairs), whole=whole))
 
 
 def _idle_scene(bench: Bench, settings: Settings) -> Scene:
     text = letters(6)
     seen = bench.seen(SYMBOLS, text)
     view = HeadMatrix(kind="encoder_self", layer=int(settings["layer"]), heads=(int(settings["head"]),))
-    return Scene(parts=(Part(Decoding(bench.lab(SYMBOLS), seen), view),))
+    looked_at = seen.encoder_self.weights[view.layer, view.heads[0], :5].argmax(axis=1)
+    following = int((looked_at == np.arange(1, 6)).sum())
+    lines = (TEXTS("explanation.patterns.next", n=TEXTS("how_many", n=following)),)
+    return Scene(lines, (Part(Decoding(bench.lab(SYMBOLS), seen), view),))
 
 
 EXPLANATION = Lesson(
@@ -125,16 +143,16 @@ EXPLANATION = Lesson(
             name="explanation.effect",
             answer=Options("explanation.effect"),
             truth=_weight_truth,
-            expects=(0, 0),
-            controls=(_LAST_LAYER,),
+            expects=(2, 2),
+            controls=(_LAST,),
             scene=_effect_scene,
         ),
         Step(
             name="explanation.all",
             answer=Options("explanation.all"),
             truth=_rank_truth,
-            expects=(1, 1),
-            controls=(_LAYER, _HEAD),
+            expects=(2, 2),
+            controls=(_LAST_LAYER, _HEAD),
             scene=_rank_scene,
         ),
         Step(
@@ -142,7 +160,7 @@ EXPLANATION = Lesson(
             answer=Estimate(least=0, most=100, unit=" %", close=15),
             truth=_idle_truth,
             expects=(60, 100),
-            controls=(_LAYER, _HEAD),
+            controls=(_LAST_LAYER, _LINKING_HEAD),
             scene=_idle_scene,
         ),
     ),

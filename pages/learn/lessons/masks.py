@@ -62,6 +62,7 @@ def _lifted_truth(bench: Bench) -> Truth:
             before=before,
             after=after,
             times=after / before,
+            later=found.shares[1, -1],
             changed=TEXTS("how_many", n=len(found.changed)),
             n_outputs=len(STRINGS),
             writing=_sureness(bench, str(DisableMask("causal"))),

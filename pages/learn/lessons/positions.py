@@ -1,5 +1,7 @@
 """Lesson 5: positions, and what is left without them."""
 
+from collections import Counter
+
 import numpy as np
 
 from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
@@ -7,9 +9,8 @@ from pages.shared import wording
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import backwards, held_out, letters, long_strings, marked, percent
 from transformer.views.attention.matrices import HeadMatrix
-from transformer.views.before_after import BothOutputs
 from transformer.views.positions import PositionTables
-from transformer.views.subjects import Compared, Decoding, LearnedPositions
+from transformer.views.subjects import Decoding, LearnedPositions
 
 MODEL, LEARNED = "reverse", "reverse-learned"
 TEXT = letters(6)
@@ -17,6 +18,10 @@ GONE = "positions:encoder:remove"
 _POSITIONS = Control(name="positions", values=("no", "yes"))
 _SHARE_LENGTH, _TRAINED, _BEYOND = 6, 10, 12
 _TURNED = ("a b c d", "d c b a")
+_SHOWN = 5
+"""The number of strings that are shown of those that a share is measured on."""
+_CROSS = HeadMatrix(kind="cross", layer=1, heads=(2,))
+"""The head that looks at the letter to be written: see the lesson of a real head."""
 
 
 def _switches(settings: Settings) -> tuple[str, ...]:
@@ -40,15 +45,36 @@ def _output_scene(bench: Bench, settings: Settings) -> Scene:
     switches, lab = _switches(settings), bench.lab(MODEL)
     seen = bench.seen(MODEL, TEXT, *switches)
     lines = (TEXTS("input", text=TEXT), TEXTS("writes", model=MODEL, written=marked(seen.translation, backwards(TEXT))))
-    figure = Part(Compared(lab, bench.compared(MODEL, TEXT, *switches)), BothOutputs())
-    return Scene(lines, (figure,) if switches else ())
+    return Scene(lines, (Part(Decoding(lab, seen), _CROSS),))
+
+
+def _share_scene(bench: Bench, settings: Settings) -> Scene:
+    switches, pairs = _switches(settings), held_out(_SHARE_LENGTH)[:_SHOWN]
+    lines = tuple(
+        f"`{source}` → {marked(written, target)}"
+        for (source, target), written in zip(pairs, bench.written(MODEL, pairs, *switches), strict=True)
+    )
+    seen = bench.seen(MODEL, pairs[0][0], *switches)
+    return Scene(lines, (Part(Decoding(bench.lab(MODEL), seen), _CROSS, TEXTS("positions.often.first")),))
 
 
 def _share_truth(bench: Bench) -> Truth:
     pairs = held_out(_SHARE_LENGTH)
     without, with_ = (percent(bench.right(MODEL, pairs, *switches)) for switches in ((GONE,), ()))
+    missing = sum(
+        (Counter(target.split()) - Counter(written.split())).total()
+        for (_, target), written in zip(pairs, bench.written(MODEL, pairs, GONE), strict=True)
+    )
     return Truth(
-        without, TEXTS("positions.often.told", n=len(pairs), length=_SHARE_LENGTH, without=without, whole=with_)
+        without,
+        TEXTS(
+            "positions.often.told",
+            n=len(pairs),
+            length=_SHARE_LENGTH,
+            without=without,
+            whole=with_,
+            missing=100 * missing / (len(pairs) * _SHARE_LENGTH),
+        ),
     )
 
 
@@ -127,7 +153,7 @@ POSITIONS = Lesson(
             truth=_share_truth,
             expects=(0, 10),
             controls=(_POSITIONS,),
-            scene=_output_scene,
+            scene=_share_scene,
         ),
         Step(
             name="positions.order",

@@ -41,10 +41,11 @@ def _drag(query: Point) -> Control:
     return Control(name=POINTS, default=written(query))
 
 
-def _scene(default: Point) -> object:
+def _scene(default: Point, *, hull: bool = False) -> object:
     def scene(bench: Bench, settings: Settings) -> Scene:
         points = read_points(settings[POINTS]) or Points(default, KEYS, VALUES)
-        return Scene(parts=(Part(points, AttentionInPlane(scaled=settings.get("scaled", "yes") == "yes")),))
+        view = AttentionInPlane(scaled=settings.get("scaled", "yes") == "yes", hull=hull)
+        return Scene(parts=(Part(points, view),))
 
     return scene
 
@@ -126,7 +127,7 @@ QUERY_KEY_VALUE = Lesson(
             truth=_output_truth,
             expects=(0, 0),
             controls=(_drag((1.5, 1.0)),),
-            scene=_scene((1.5, 1.0)),
+            scene=_scene((1.5, 1.0), hull=True),
         ),
     ),
 )

@@ -15,6 +15,8 @@ from transformer.views.subjects import Decoding
 VECTOR, ATTENTION = "reverse-rnn", "reverse-rnn-attention"
 LONGEST, _SHORT = 10, 5
 """The length of the longest strings that both models trained on, and one that the vector still holds."""
+_BEYOND = 20
+"""A length beyond those that the models of the experiment trained on."""
 _LENGTH = Control(name="length", values=("3", "6", "8", "10"))
 
 
@@ -93,7 +95,24 @@ def _look_scene(bench: Bench, settings: Settings) -> Scene:
 def _gain_truth(bench: Bench) -> Truth:
     pairs = held_out(LONGEST)
     with_, without = (percent(bench.right(name, pairs)) for name in (ATTENTION, VECTOR))
-    return Truth(with_, TEXTS("why-attention.gain.told", attention=with_, n=len(pairs), length=LONGEST, vector=without))
+    results = bench.results("why-attention")
+    beyond = {
+        kind: 100 * results.mean("exact_match", task="reverse", model=kind, length=_BEYOND)
+        for kind in ("LSTM with attention", "Transformer")
+    }
+    return Truth(
+        with_,
+        TEXTS(
+            "why-attention.gain.told",
+            attention=with_,
+            n=len(pairs),
+            length=LONGEST,
+            vector=without,
+            length_beyond=_BEYOND,
+            beyond=beyond["LSTM with attention"],
+            beyond_transformer=beyond["Transformer"],
+        ),
+    )
 
 
 def _gain_scene(bench: Bench, settings: Settings) -> Scene:

@@ -167,7 +167,8 @@ function draw(state) {
     group.setAttribute("aria-label", `${name} at ${point.map((value) => written(value, 1)).join(", ")}`);
   });
   lines.forEach((line, i) => joined(line, state, found.output, state.values[i], colours[i], 1 + 9 * found.weights[i]));
-  state.triangle.setAttribute("points", state.values.map((point) => toScreen(state, point).join(",")).join(" "));
+  const corners = data.hull ? state.values : [];
+  state.triangle.setAttribute("points", corners.map((point) => toScreen(state, point).join(",")).join(" "));
   place(state.output, state, found.output, ink);
   table(state, found, colours);
 }

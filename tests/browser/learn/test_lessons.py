@@ -64,6 +64,15 @@ def test_a_lesson_fits_a_phone_and_its_query_can_be_dragged(page: Page, server: 
     expect(page).to_have_url(re.compile("points"))
 
 
+@pytest.mark.slow
+def test_the_triangle_of_the_values_is_drawn_once_it_is_no_longer_the_question(page: Page, server: Server):
+    corners = page.locator("polygon.hull")
+    for step, answers, drawn in ((1, "0", ""), (4, "n.n.n.0", "275,")):
+        page.goto(server.link("lessons", lesson="query-key-value", step=step, answers=f"query-key-value.{answers}"))
+        expect(page.get_by_role("button", name=re.compile("^value C"))).to_be_visible()
+        expect(corners).to_have_attribute("points", re.compile(f"^{drawn}" if drawn else "^$"))
+
+
 def tab_to(page: Page, goal: Locator) -> None:
     """Presses Tab until the focus is there."""
     expect(goal).to_be_visible()

@@ -44,6 +44,11 @@ def test_a_slider_moved_just_before_the_button_is_pressed_counts_as_it_stands():
     assert "You said **71 %**" in texts(at)
 
 
+def test_an_estimate_that_is_close_counts_and_is_told_the_number():
+    at = open_page("learn", lesson=PLANE, step="3", answers=written(PLANE, 0, 0, 36))
+    assert "You said **36 %**, which is close: it is **33.3 %**." in texts(at)
+
+
 def test_a_link_opens_a_step_with_what_was_answered_before():
     at = open_page("learn", lesson=PLANE, step="3", answers=written(PLANE, 0, 0, 33))
     assert "You said **33 %**, and that is right." in texts(at)

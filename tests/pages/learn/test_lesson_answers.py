@@ -19,6 +19,10 @@ STEPS = [
 ]
 
 
+def step_named(name: str) -> Step:
+    return next(step for lesson in LESSONS for step in lesson.steps if step.name == name)
+
+
 @pytest.mark.parametrize(("lesson", "step"), STEPS)
 def test_the_model_still_gives_the_answer_that_the_sentences_rely_on(lesson: Lesson, step: Step):
     truth, (least, most) = step.truth(BENCH), step.expects
@@ -50,6 +54,27 @@ def test_every_setting_of_a_step_shows_something_that_its_checks_confirm(lesson:
             if number == 0:
                 failing = [check.claim for check in part.view.checks(*given, data) if not check.holds]
                 assert not failing
+
+
+def test_the_last_word_gets_much_weight_in_both_sentences_and_is_needed_in_one():
+    step = step_named("explanation.effect")
+    left = {}
+    for last in step.controls[0].values:
+        (part,) = step.scene(BENCH, {"last": last}).parts
+        data = part.view.data(*vars(part.subject).values())
+        place = data.sources.index(last)
+        assert data.weights[:, place].max() > 0.4
+        left[last] = data.left[place] / data.whole
+    assert left["wide"] < 0.1 and left["tired"] > 0.95
+    told = step.truth(BENCH).told
+    instead = re.search(r"\*il\* gets ([\d.]+)", told)
+    assert instead and float(instead[1]) > 0.8, told
+
+
+def test_the_head_of_the_story_opens_first():
+    step = step_named("explanation.patterns")
+    (said,) = step.scene(BENCH, step.settled({})).lines
+    assert re.search(r"\*\*[45]\*\* look most", said), said
 
 
 def test_models_that_the_texts_name_are_shipped():

@@ -20,9 +20,13 @@ def plane_figure(
     weights: Float[ndarray, " key"],
     output: Float[ndarray, "2"],
     *,
+    hull: bool = False,
     dark: bool = False,
 ) -> go.Figure:
-    """Draws both planes; a key and its value share a colour, and the lines to values are as thick as their weights."""
+    """Draws both planes; a key and its value share a colour, and the lines to values are as thick as their weights.
+
+    `hull` draws the polygon of the values, too.
+    """
     palette, colours = theme.palette(dark), [theme.run_colour(i + 1, dark) for i in range(len(keys))]
     names = [chr(ord("A") + i) for i in range(len(keys))]
     traces = [_arrow(query, palette.text, "q", "")]
@@ -32,6 +36,9 @@ def plane_figure(
         traces.append(line(*ends.T, colour, width=1 + 9 * float(weight), showlegend=False, hoverinfo="skip") | _SECOND)
         said = f"{name}: weight {weight:.3g}"
         traces.append(_spot(value, colour, f"{name} {weight:.2f}", said) | _SECOND)
+    if hull:
+        edge = np.concatenate((values, values[:1]))
+        traces.append(line(*edge.T, palette.quiet, width=1, dash="dash", showlegend=False, hoverinfo="skip") | _SECOND)
     traces.append(_spot(output, palette.text, "output", f"output ({output[0]:.3g}, {output[1]:.3g})") | _SECOND)
     axis = {"range": [-REACH, REACH], "zeroline": True, "zerolinecolor": palette.line, "gridcolor": palette.line}
     square = {"scaleratio": 1, "constrain": "domain"}

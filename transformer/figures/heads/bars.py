@@ -1,4 +1,4 @@
-"""Heads in bars and dots: where one looks, which matter most, a head's weights against the cost of hiding tokens."""
+"""Heads in bars and dots: where one looks, which matter most, weights against the cost of hiding tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.axes import row_axis, upright
+from transformer.figures.axes import monospace, panel, row_axis, token_labels, upright
 from transformer.figures.bars import bars as horizontal_bars
 from transformer.figures.heads.tables import loses
-from transformer.figures.labels import hover_label, typeset
+from transformer.figures.labels import hover_label, label_width, typeset
 from transformer.figures.lines import points
 from transformer.model.kinds import AttentionKind, KindName
 
@@ -120,6 +120,55 @@ def weight_against_effect(
         showlegend=False,
         margin={"l": 60, "r": 12, "t": 12, "b": 48},
         meta={"smallest_width": 320},
+    )
+
+
+def dependence_bars(
+    weights: Float[ndarray, "layer source"],
+    left: Float[ndarray, " source"],
+    sources: Sequence[str],
+    *,
+    written: str,
+    whole: float,
+    kind: KindName,
+    dark: bool = False,
+) -> go.Figure:
+    """Draws a row for each source token: its weight in each layer, and the probability `left` to the `written` token
+    when it is hidden, beside a line at the `whole` one."""
+    if not weights.shape[1] == len(left) == len(sources):
+        raise ValueError(f"{len(sources)} tokens do not fit weights of {weights.shape} and {len(left)} probabilities")
+    colours, n_panels = theme.palette(dark), len(weights) + 1
+    panels = [(f"weight in layer {i}", row, theme.kind_colour(kind, dark)) for i, row in enumerate(weights)]
+    panels.append((f"probability of {hover_label(written)} without it", left, colours.accent))
+    traces, axes = [], {}
+    for number, (title, values, colour) in enumerate(panels, start=1):
+        end, first = panel(number), (number - 1) / n_panels
+        texts = [
+            f"<b>{hover_label(key)}</b><br>{title}: {value:.3g}" for key, value in zip(sources, values, strict=True)
+        ]
+        numbers = [f"\N{NO-BREAK SPACE}{value:.2f}" for value in values]
+        ink = {"size": 12, "color": colours.text}
+        own = {"xaxis": f"x{end}", "yaxis": "y"}
+        traces.append(horizontal_bars(values, texts, colour, numbers=numbers, textfont=ink, width=0.6, **own))
+        axes[f"xaxis{end}"] = {
+            "domain": [first + 0.02 * (number > 1), first + 1 / n_panels],
+            "range": [0, 1.25], "tickvals": [0, 0.5, 1], "showgrid": True, "side": "top", "tickfont": {"size": 12},
+            "title": {"text": title, "standoff": 6}, "fixedrange": True,
+        }  # fmt: skip
+    last = panel(n_panels)
+    ends = {"xref": f"x{last}", "yref": "y domain", "x0": whole, "x1": whole, "y0": 0, "y1": 1}
+    margin = label_width(sources) * 13 * 0.6 + 20
+    return theme.figure(
+        traces,
+        dark,
+        **axes,
+        shapes=[{"type": "line", **ends, "line": {"color": colours.text, "width": 1.5, "dash": "dot"}}],
+        yaxis=row_axis(token_labels(sources, dark), tickfont=monospace(13), ticklabelstandoff=5, fixedrange=True),
+        height=76 + 24 * len(sources),
+        bargap=0.3,
+        dragmode=False,
+        margin={"l": margin, "r": 8, "t": 56, "b": 8, "autoexpand": False},
+        meta={"smallest_width": round(margin + 150 * n_panels)},
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,7 +16,7 @@ from transformer.figures.attention.plane import plane_figure
 from transformer.figures.tables import Table
 from transformer.model.attention import explicit_attention
 from transformer.model.scores import DotProduct
-from transformer.views.view import Origin
+from transformer.views.view import OF_FIGURE, Origin
 
 Point = tuple[float, float]
 _TOLERANCE = 1e-6
@@ -56,6 +56,8 @@ class AttentionInPlane:
 
     scaled: bool = True
     """Divides scores by sqrt(d_k), as the paper does."""
+    hull: bool = field(default=False, metadata=OF_FIGURE)
+    """Draws the triangle of the values, in which the output lies."""
 
     name = "plane"
     explained = (
@@ -78,7 +80,8 @@ class AttentionInPlane:
 
     def figure(self, data: PlaneData, *, dark: bool = False) -> go.Figure:
         """Draws the query with the keys, and beside them the values with the output."""
-        return plane_figure(data.query, data.keys, data.values, data.weights, data.output, dark=dark)
+        points = data.query, data.keys, data.values
+        return plane_figure(*points, data.weights, data.output, hull=self.hull, dark=dark)
 
     def tables(self, data: PlaneData) -> tuple[Table, ...]:
         """Returns a row for each token, and the query with the output."""

@@ -9,17 +9,21 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import recomputed_attention
+from transformer.analysis.attention.weight_checks import check_recorded, recomputed_attention
 from transformer.analysis.checks import Check, agree
+from transformer.analysis.figure_checks import precise_log_probs
 from transformer.analysis.heads.addresses import HeadAt, heads_of
 from transformer.analysis.heads.leave_one_out import Faithfulness, Hiding, faithfulness, received
 from transformer.analysis.heads.leave_one_out_checks import check_faithfulness, check_leave_one_out, check_received
-from transformer.figures.heads.bars import weight_against_effect
+from transformer.analysis.steps.output_checks import check_labels
+from transformer.figures.heads.bars import dependence_bars, weight_against_effect
 from transformer.figures.heads.labels import head_name
 from transformer.figures.heads.tables import column_table, effect_map
 from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
+from transformer.model.precise import in_double
+from transformer.views.steps.candidates import check_step
 
 Effect = Float[ndarray, "target source"]
 FAITHFULNESS_COLUMNS = ("ρ within a token", "tokens", "ρ over all cells", "ρ of the sums")
@@ -60,6 +64,74 @@ class LeaveOneOut:
     def checks(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: EffectData) -> Iterator[Check]:
         """Hides each token in passes of its own."""
         yield from _effect_checked(lab, seen, hiding, data.effect)
+
+
+@dataclass(frozen=True)
+class DependenceData:
+    """The weights of one output token on each source token, and its probability with each of these hidden."""
+
+    weights: Float[ndarray, "layer source"]
+    """The mean over the heads of each layer."""
+    left: Float[ndarray, " source"]
+    whole: float
+    """Its probability with none hidden."""
+    written: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenDependence:
+    """The probability that is left to one output token when each source token is hidden, beside its attention."""
+
+    step: int
+    name = "step{step}-dependence"
+    explained = (
+        "Each row is a token of the input. The first bars are the weight that it gets while this output token is "
+        "written, the mean over the heads of cross-attention in each layer. The last bar is the probability that the "
+        "output token keeps when the row's token is hidden from all attention; the dotted line is its probability with "
+        "nothing hidden. A bar that ends far from the line belongs to a token that the output needs."
+    )
+
+    def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect) -> DependenceData:
+        """The weights of the step, and the probabilities."""
+        check_step(seen, self.step)
+        whole = float(seen.probabilities[self.step])
+        left = whole * np.exp(-effect[self.step])
+        weights = seen.cross.weights[:, :, self.step].astype(np.float64).mean(axis=1)
+        return DependenceData(weights, left, whole, seen.target_tokens[self.step], seen.source_tokens)
+
+    def figure(self, data: DependenceData, *, dark: bool = False) -> go.Figure:
+        """A row for each source token."""
+        own = {"written": data.written, "whole": data.whole}
+        return dependence_bars(data.weights, data.left, data.sources, kind="cross", dark=dark, **own)
+
+    def tables(self, data: DependenceData) -> tuple[Table, ...]:
+        """The weights and the probabilities."""
+        layers = [f"weight in layer {layer}" for layer in range(len(data.weights))]
+        values = np.column_stack((*data.weights, data.left, np.full(len(data.left), data.whole)))
+        columns = [*layers, "probability without it", "probability with nothing hidden"]
+        return (Table(data.written, values, numbered(data.sources), columns),)
+
+    def checks(
+        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: DependenceData
+    ) -> Iterator[Check]:
+        """Computes the weights from q and k, and hides each token again."""
+        yield from check_recorded(lab.model, seen, "cross")
+        mean = [
+            [math.fsum(layer[:, self.step, key].tolist()) / len(layer) for key in range(layer.shape[-1])]
+            for layer in seen.cross.weights
+        ]
+        yield agree(
+            "A weight is the mean over the heads of its layer", data.weights, mean, 1e-12, "added up one by one"
+        )
+        yield from _effect_checked(lab, seen, hiding, effect)
+        written = seen.target_ids[self.step]
+        log_probs = precise_log_probs(in_double(lab.model), seen.source_ids, seen.target_ids, seen.interventions)
+        whole = math.exp(log_probs[self.step, written])
+        yield agree("The probability with nothing hidden", data.whole, whole, 1e-4, "one pass in double precision")
+        left = [whole * math.exp(-lost) for lost in effect[self.step].tolist()]
+        yield agree("The probabilities that are left", data.left, left, 1e-4, "from the log-probabilities lost")
+        yield check_labels(lab.tokenizer, (written, *seen.source_ids), (data.written, *data.sources))
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,8 @@ def _lines(data: BottleneckData, dark: bool, with_probes: bool) -> go.Figure:
     for index, name in enumerate(names):
         if index == 0 and not with_probes:
             continue
-        colour = theme.run_colour(index, dark)
+        style = index if with_probes else 0
+        colour = theme.run_colour(style, dark)
         right, low, high = data.sentences[index], data.sentences_low[index], data.sentences_high[index]
         says = (
             f"%{{x}} tokens<br>%{{customdata[0]:.0f}} of %{{customdata[1]:.0f}} {name}: %{{y:.1f}} %<br>"
@@ -165,7 +166,7 @@ def _lines(data: BottleneckData, dark: bool, with_probes: bool) -> go.Figure:
         )
         numbers = np.stack((right, data.tested, 100 * low, 100 * high), axis=1)
         drawn = line(
-            data.lengths, 100 * right / data.tested, colour, name=name, dash=("solid", "dash")[index],
+            data.lengths, 100 * right / data.tested, colour, name=name, dash=("solid", "dash")[style],
             mode="lines+markers", hovertemplate=says, customdata=numbers,
         )  # fmt: skip
         traces += [band(data.lengths, 100 * low, 100 * high, colour), drawn]
