@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -45,6 +46,12 @@ def declared(
     """Declares a component with these files of this folder; `reports` names the values that its script reports."""
     mount = component(f"attention_lab_{name}", html=html, css=text_of(*css), js=text_of(*js))
     return partial(mount, **{f"on_{report}_change": _rerun_only for report in reports})
+
+
+def reserve(key: str, height: float) -> None:
+    """Keeps room for a component, in rem: its code arrives later, and what stands below it would move."""
+    name = re.sub(r"[^\w-]", "-", key.strip())
+    st.html(f"<style>.st-key-{name} {{min-height: {height}rem}}</style>")
 
 
 def text_of(*names: str) -> str:

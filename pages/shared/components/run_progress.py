@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pages.shared.components.frontend import Live, declared, drawn, run_colours
+from pages.shared.components.frontend import Live, declared, drawn, reserve, run_colours
 from transformer.figures.training.curves import Curve, Panel, thinned
 
 _curve = declared("run_curve", css=("run_curve.css",), js=("live.js", "run_curve.js"))
@@ -23,6 +23,10 @@ _readings = declared(
     js=("live.js", "run_readings.js"),
     reports=("over",),
 )
+_AROUND, _BELOW = 46, 34
+"""Pixels that run_curve.js needs around each panel, with a line of names, and for the steps below the last one."""
+_WITH_READINGS, _STATE_ALONE = 9.8125, 3.1875
+"""The height of a run in numbers, in rem, where its readings take two lines, and without readings."""
 _sentences = declared("run_sentences", css=("run_sentences.css",), js=("live.js", "run_sentences.js"))
 
 
@@ -33,6 +37,7 @@ def run_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str
 
 def draw_curve(described: Mapping[str, Any], *, live: Live | None = None, key: str) -> None:
     """Draws what `described_curve` returns, and then what the stream of a run at work sends."""
+    reserve(key, (_BELOW + sum(_AROUND + panel["height"] for panel in described["panels"])) / 16)
     _curve(key=key, data=drawn(described, live))
 
 
@@ -46,6 +51,7 @@ def draw_readings(described: Mapping[str, Any], *, live: Live | None = None, key
 
     At the run's end, or when it pauses, its state stands in `st.session_state[key]["over"]`, and the page runs again.
     """
+    reserve(key, _WITH_READINGS if described["readings"] else _STATE_ALONE)
     _readings(key=key, data=drawn(described, live))
 
 

@@ -4,11 +4,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
-from pages.shared.components.frontend import NONE_UNSEEN, Live, colours_of, declared, describe_tokens, drawn, packed
+from pages.shared.components.frontend import (
+    NONE_UNSEEN,
+    Live,
+    colours_of,
+    declared,
+    describe_tokens,
+    drawn,
+    packed,
+    reserve,
+)
 from transformer.inspection.token_alignment import Aligned
 from transformer.model.kinds import KindName
 
@@ -62,8 +70,7 @@ def draw_chips(
 
     `numbered` chips have room for a probability each.
     """
-    # Room for one line from the start: the page would move under a click when the component's code arrives.
-    st.html(f"<style>.st-key-{key} {{min-height: {3.9375 if numbered else 3.25}rem}}</style>")
+    reserve(key, 3.9375 if numbered else 3.25)  # one line
     _chips(key=key, data=drawn(described, live))
 
 

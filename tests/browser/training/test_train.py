@@ -25,6 +25,19 @@ pytestmark = pytest.mark.browser
 
 CODE_OF_FIELDS = re.compile(r"/(NumberInput|TextInput|TextArea|Selectbox|ButtonGroup)\.[^/]*\.js$")
 
+_WATCH_HEIGHTS = """() => {
+  window.heights = {};
+  const look = () => {
+    for (const part of ["curve", "readings"]) {
+      const height = document.querySelector(`.st-key-${part}`)?.getBoundingClientRect().height;
+      if (height !== undefined) (window.heights[part] ??= []).push(Math.round(height));
+    }
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+"""Notes the heights of a new run's parts at every frame."""
+
 
 @pytest.fixture(autouse=True)
 def same_runs(server: Server, monkeypatch):
@@ -101,6 +114,20 @@ def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Ser
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value("a b c d")
     assert f"model={run}" in page.url
     expect(page.locator(".st-key-head canvas").first).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_new_run_has_its_room_before_the_code_that_draws_it_has_come(page: Page, server: Server):
+    open_small(page, server)
+    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    page.evaluate(_WATCH_HEIGHTS)
+    train(page, server)
+    expect(page.locator(".st-key-curve svg").first).to_be_visible()
+    expect(page.locator(".st-key-readings dd").first).to_be_visible()
+    heights = page.evaluate("window.heights")
+    assert set(heights) == {"curve", "readings"}
+    for part, seen in heights.items():
+        assert max(seen) > 100 and max(seen) - seen[0] < 10, f"{part}: {seen}"
 
 
 @pytest.mark.slow
