@@ -89,14 +89,18 @@ checkpoints: .venv/app-ready
 	$(TRAIN) reverse $(ONE) --name reverse-without-scaling --model.no-scale-scores
 	$(TRAIN) reverse $(ONE) --name reverse-without-residual --model.no-residual
 	$(TRAIN) reverse $(ONE) --name reverse-without-norm --model.norm none
-	$(TRAIN) reverse $(ONE) --name reverse-without-warmup --train.warmup-steps 0
 	$(TRAIN) reverse $(ONE) --name reverse-with-one-head --model.n-heads 1
+	$(TRAIN) reverse $(STEEP) --name reverse-adamw --train.learning-rate 0.01 --train.warmup-steps 100
+	$(TRAIN) reverse $(STEEP) --name reverse-without-warmup --train.learning-rate 0.01 --train.warmup-steps 0
+	$(TRAIN) reverse $(STEEP) --name reverse-diverged --train.learning-rate 1 --train.warmup-steps 100
 	$(TRAIN) emoji-en-ko $(ONE) --name emoji-en-ko
 	$(TRAIN) emoji-en-fr --name emoji-en-fr
 
 # Of the twin with learned positions: better at the end than with its recipe, 1.000 against 0.997.
 ADAM := --train.optimizer adamw --train.learning-rate 2e-3 --train.warmup-steps 100 --train.momentum 0.95 --train.beta1 0.9 --train.beta2 0.98 --train.batch-tokens 2048 --train.evaluate-every 100
 ONE := --train.threads 1
+# A learning rate at which the warm-up decides (see the lesson on learning and the gallery of failures).
+STEEP := $(ONE) --train.optimizer adamw --train.beta1 0.9 --train.beta2 0.98 --train.max-steps 800
 RNN := --model.family rnn $(ONE)
 CONV := --model.family conv $(ONE)
 TRAIN := ATTENTION_LAB_RUNS=build/runs GOMP_SPINCOUNT=1000 $(BIN)/python -m transformer train --train.precision float32 --corpus.name

@@ -9,12 +9,16 @@ from functools import cache
 from pathlib import Path
 
 from pages.shared.bench.bench import Bench, Pairs
+from pages.shared.bench.courses import course_of, first_layer_peak
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import find_checkpoint
 from transformer.data.corpora import load_corpus
 
 WHOLE = "reverse"
 """The model that has all parts, trained with the same settings and the same data."""
+BY_ADAM = "reverse-adamw"
+"""The same, trained by the paper's optimiser: beside it stand those whose fault is in the learning rate. Muon, which
+trained the others, makes steps of the same size whatever the gradient, and forgives that."""
 MANY = 200
 """The validation strings on which all are tested: those of the evaluations while they trained."""
 LEARNED = 0.95
@@ -33,6 +37,10 @@ class Failure:
     """Measures what goes wrong, and returns it in a sentence."""
     fails: bool
     """False if nothing goes wrong at this size, which the symptom then says; tested."""
+    whole: str = WHOLE
+    """The model with all parts beside which it stands."""
+    curve: str = "exact match"
+    """The quantity whose course shows best what goes wrong."""
 
 
 @cache
@@ -48,7 +56,7 @@ def right(bench: Bench, model: str) -> int:
 
 def folders(failure: Failure) -> tuple[Path, ...]:
     """Returns the folders of the whole model and of the one that lacks a part."""
-    return find_checkpoint(WHOLE), find_checkpoint(failure.model)
+    return find_checkpoint(failure.whole), find_checkpoint(failure.model)
 
 
 def _losses(failure: str) -> tuple[float, float]:
@@ -108,6 +116,32 @@ def _no_residual(bench: Bench) -> str:
     )
 
 
+def _no_warmup(bench: Bench) -> str:
+    model, text = "reverse-without-warmup", "a b c d e f"
+    whole, lacking = course_of(BY_ADAM), course_of(model)
+    peaks = [first_layer_peak(bench, name, text) for name in (BY_ADAM, model)]
+    return (
+        f"**It never recovers from its first steps.** Adam's first steps are as long as the rate allows, whatever the "
+        f"gradient. Each row of the encoder's first layer has nearly all its weight on one letter ({peaks[1]:.2f} on "
+        f"average; with warm-up {peaks[0]:.2f}). Such a softmax lets little gradient through: its norm is "
+        f"{lacking.gradient:.2f} in the second half of the training, with warm-up {whole.gradient:.2f}. The loss ends "
+        f"at {lacking.end:.2f} instead of {whole.end:.2f}, and {right(bench, model)} of {MANY} strings are right, with "
+        f"warm-up {right(bench, BY_ADAM)}."
+    )
+
+
+def _rate_too_high(bench: Bench) -> str:
+    model = "reverse-diverged"
+    course, empty = course_of(model), bench.written(model, tested()).count("")
+    low, high = course.lowest, course.highest
+    return (
+        f"**Its loss rises instead of falling.** It fell from {course.first.loss:.2f} to {low.loss:.2f} at step "
+        f"{low.step}, while the rate was still {low.rate:.2f}, and rose to {high.loss:.0f} at step {high.step}, at a "
+        f"rate of {high.rate:.2f}. Only because the rate falls at the end it came back to {course.end:.2f}: about what "
+        f"guessing costs. {right(bench, model)} of {MANY} strings are right, and {empty} of its answers are empty."
+    )
+
+
 def _nothing_fails(model: str, why: str) -> Callable[[Bench], str]:
     """Returns the symptom of a model that lacks nothing which this task needs."""
 
@@ -161,12 +195,21 @@ FAILURES = (
     Failure(
         "reverse-without-warmup",
         "No warm-up",
-        "Warm-up keeps the learning rate small at first, while gradients still point all over (section 5.3).",
-        _nothing_fails(
-            "reverse-without-warmup",
-            "Its optimiser, Muon, makes steps of the same size whatever the gradient, so it has little to fear.",
-        ),
-        fails=False,
+        "Warm-up lets the learning rate grow from 0, so that the first steps are short (section 5.3). This model and "
+        "the whole one beside it were trained by the paper's optimiser, Adam, for 800 steps at a rate of up to 0.01.",
+        _no_warmup,
+        fails=True,
+        whole=BY_ADAM,
+    ),
+    Failure(
+        "reverse-diverged",
+        "Rate too high",
+        "The learning rate says how far each step goes (section 5.3). The whole model beside this one learned at up to "
+        "0.01; this one's rate grew to 1, and all else was the same.",
+        _rate_too_high,
+        fails=True,
+        whole=BY_ADAM,
+        curve="training loss",
     ),
     Failure(
         "reverse-with-one-head",

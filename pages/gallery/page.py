@@ -14,7 +14,12 @@ from transformer.views.comparison import OutputPair
 from transformer.views.subjects import Runs, SideBySide
 from transformer.views.training.runs import ComparedRuns
 
-_COLUMNS = 4
+_COLUMNS = 3
+_CURVES = {
+    "exact match": "Right strings while both trained, in percent of the validation set's first 200",
+    "training loss": "The loss of each step while both trained, on a logarithmic scale",
+}
+"""What stands above the curves of each quantity."""
 
 
 def render_string(chosen: Choices) -> str:
@@ -55,19 +60,19 @@ def render_closer(failure: Failure, text: str) -> None:
     st.markdown(failure.symptom(BENCH))
     left, right_column = st.columns(2, gap="large")
     with left:
-        st.caption("Right strings while both trained, in percent of the validation set's first 200")
-        exhibit(Runs(folders(failure)), ComparedRuns(quantity="exact match"))
+        st.caption(_CURVES[failure.curve])
+        exhibit(Runs(folders(failure)), ComparedRuns(quantity=failure.curve))
     with right_column:
         st.caption(f"What both write for `{text}`")
-        whole, lacking = (BENCH.lab(name) for name in (WHOLE, failure.model))
-        subject = SideBySide(whole, BENCH.seen(WHOLE, text), lacking, BENCH.seen(failure.model, text))
+        whole, lacking = (BENCH.lab(name) for name in (failure.whole, failure.model))
+        subject = SideBySide(whole, BENCH.seen(failure.whole, text), lacking, BENCH.seen(failure.model, text))
         exhibit(subject, OutputPair(labels=("whole", failure.title.lower())))
     _render_links(failure, text)
 
 
 def _render_links(failure: Failure, text: str) -> None:
     arrow = ":material/arrow_forward:"
-    filled = {"model": WHOLE, "text": text, "other": failure.model}
+    filled = {"model": failure.whole, "text": text, "other": failure.model}
     st.page_link("pages/compare/page.py", label="Compare their heads on this string", icon=arrow, query_params=filled)
     filled = {"model": failure.model, "text": text}
     st.page_link("pages/attention/page.py", label="See what its heads attend to", icon=arrow, query_params=filled)
@@ -76,8 +81,8 @@ def _render_links(failure: Failure, text: str) -> None:
 chosen = PAGE.follow_url()
 st.markdown("# What goes wrong when a part is missing?")
 st.markdown(
-    "Eight models learned to write strings backwards, from the same strings and for the same 400 steps. Seven of them "
-    "had to do without a part of the Transformer."
+    "These models were to learn to write strings backwards, from the same strings. All but the first lack a part of "
+    "the Transformer or of its training; in everything else each was trained like the whole model beside it."
 )
 own = render_string(chosen)
 render_cards(own)

@@ -19,7 +19,7 @@ from transformer.checkpoints.settings import CheckpointError, Found, read_settin
 from transformer.config import ModelConfig
 from transformer.data.corpora import CORPORA, load_corpus, names_emoji
 
-_LACKS = ("-without-", "-with-one-head")
+_LACKS = ("-without-", "-with-one-head", "-diverged")
 """Parts of the names of shipped models that lack something: these stand last."""
 
 

@@ -1,6 +1,7 @@
 """The Doctor: each illness in simulated curves, none in the shipped models', heads that are dead by construction."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -22,7 +23,7 @@ from transformer.model.seq2seq import attention_layers
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
 
-SHIPPED = ("reverse", "reverse-learned", "pronouns-en-fr", "pronouns-en-fr-learned")
+SHIPPED = ("reverse", "reverse-learned", "reverse-adamw", "pronouns-en-fr", "pronouns-en-fr-learned")
 MODEL = ModelConfig(vocab_size=200, d_model=64, n_heads=4, max_length=64)
 TRAIN = TrainConfig(max_steps=1_000, warmup_steps=50, learning_rate=2e-3)
 N = 1_000
@@ -105,6 +106,22 @@ def test_divergence_names_the_lowest_loss_and_where_it_was():
     assert [finding.kind for finding in found][:1] == ["divergence"]
     assert "4." in found[0].sentence and "step 5" in found[0].sentence
     assert "Lower the learning rate" in found[0].advice
+
+
+def test_a_run_that_diverged_and_came_back_with_nothing_learned_is_told_to_be_calmer():
+    folder = SHIPPED_FOLDER / "reverse-diverged"
+    settings, rows = read_settings(folder), history(folder)
+    for share in (0.25, 0.5, 1.0):
+        seen = [row for row in rows if row["step"] <= share * settings.train.max_steps]
+        found = {
+            finding.kind: finding for finding in diagnose(seen, settings.model, settings.train, over=True).findings
+        }
+        assert "unfinished" not in found and "Lower the learning rate" in found["divergence"].advice
+    assert re.search(r"rose from 3\.\d+ nats at step \d+ to [4-9]\d(\.\d)? at step", found["divergence"].sentence)
+
+
+def test_a_leap_from_which_the_loss_recovers_is_no_divergence():
+    assert "divergence" not in kinds(rows_of(lambda step: 20.0 if 100 < step < 250 else falling(step)))
 
 
 def test_a_run_without_norm_is_told_to_take_it_back():
@@ -197,6 +214,8 @@ def test_a_run_that_ended_without_one_right_output_is_not_called_healthy():
     rows = rows_of(exact=lambda step: 0.0, n=200)
     (found,) = [f for f in diagnose(rows, MODEL, TRAIN, over=True).findings if f.kind == "all_wrong"]
     assert found.severity == "warning" and "exact match 0 %" in found.sentence and "step 200" in found.sentence
+    without = diagnose(rows, MODEL, replace(TRAIN, warmup_steps=0), over=True).findings
+    assert "try a warm-up" in without[0].advice and "warm-up" not in found.advice
     assert "all_wrong" not in kinds(rows, over=False)
     assert "all_wrong" not in kinds(rows_of(exact=lambda step: 0.005, n=200))
     for row in rows:  # translations that overlap with the references, of a corpus where few are the same

@@ -37,6 +37,10 @@ def course_of_the_loss(
         sentence = (
             f"The training loss is {number(found.now)} nats; it was {number(found.lowest)} at step {found.at:,} and "
             "did not come back: the run has diverged."
+            if not found.back
+            else f"The training loss rose from {number(found.lowest)} nats at step {found.at:,} to "
+            f"{number(found.highest)} at step {found.highest_at:,}, and has only come back to {number(found.now)}: the "
+            "run has diverged."
         )
         return [Finding("divergence", "serious", sentence, _calmer(model, train))]
     fell = curves.first - min(curves.medians[-2:])
@@ -138,7 +142,7 @@ def answer_seen(curves: Curves, model: AnyModelConfig) -> Finding | None:
     )
 
 
-def all_wrong(curves: Curves, *, over: bool) -> Finding | None:
+def all_wrong(curves: Curves, train: TrainConfig, *, over: bool) -> Finding | None:
     """Finds a run that ended without a single right output, whatever its loss did."""
     last = curves.evaluations[-1] if curves.evaluations else {}
     if not over or last.get("exact_match") != 0 or any(last.get(score) for score in ("bleu", "chrf")):
@@ -148,8 +152,8 @@ def all_wrong(curves: Curves, *, over: bool) -> Finding | None:
         "warning",
         f"At the last evaluation, step {last['step']:,}, not one output is right (exact match 0 %), at a validation "
         f"loss of {number(last['loss'])} nats.",
-        "Read some of its outputs. Train longer if the loss is still falling; else try another learning rate or a "
-        "larger model.",
+        "Read some of its outputs. Train longer if the loss is still falling; else try "
+        f"{'another learning rate' if train.warmup_steps else 'a warm-up, another learning rate'} or a larger model.",
     )
 
 

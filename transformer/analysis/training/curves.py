@@ -60,24 +60,38 @@ def curves_of(rows: Sequence[dict]) -> Curves:
 
 @dataclass(frozen=True)
 class Rise:
-    """A loss that has left its lowest value for good."""
+    """A loss that has left its lowest value for good, or came back to it with nothing learned."""
 
     lowest: float
     at: int
+    highest: float
+    highest_at: int
     now: float
+    back: bool
+    """True if it came back."""
 
 
 def rise(curves: Curves) -> Rise | None:
-    """Finds a training loss that stays above its lowest or first value by half a nat and a quarter of it."""
+    """Finds a training loss that stays above its lowest or first value by half a nat and a quarter of it, or one that
+    rose above twice its first value and came back with nothing learned: to no less than nine tenths of its lowest value
+    before that."""
     medians = curves.medians
     if len(medians) < 3:
         return None
-    best = min(range(len(medians)), key=medians.__getitem__)
-    now = min(medians[-2:])
-    lowest, at = medians[best], curves.step_of(best)
-    if curves.first < lowest:
-        lowest, at = curves.first, curves.steps[0]
-    return Rise(lowest, at, now) if now > lowest + 0.5 and now > 1.25 * lowest else None
+    now, highest = min(medians[-2:]), max(range(len(medians)), key=medians.__getitem__)
+    peak = medians[highest], curves.step_of(highest)
+    lowest, at = _lowest(curves, len(medians))
+    if now > lowest + 0.5 and now > 1.25 * lowest:
+        return Rise(lowest, at, *peak, now, back=False)
+    lowest, at = _lowest(curves, highest)
+    return Rise(lowest, at, *peak, now, back=True) if peak[0] > 2 * curves.first and now > 0.9 * lowest else None
+
+
+def _lowest(curves: Curves, windows: int) -> tuple[float, int]:
+    """Returns the lowest loss of the first step and of so many windows, and its step."""
+    found = [(curves.first, curves.steps[0])]
+    found += [(loss, curves.step_of(window)) for window, loss in enumerate(curves.medians[:windows])]
+    return min(found, key=lambda each: each[0])
 
 
 def relapses(curves: Curves) -> list[tuple[int, float]]:

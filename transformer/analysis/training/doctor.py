@@ -68,7 +68,7 @@ def diagnose(
     else:
         unchecked.append(f"over-fitting ({counted(len(curves.evaluations), 'evaluation')}, 4 are needed)")
     if curves.evaluations and (over or len(curves.evaluations) >= 4):
-        seen.append(answer_seen(curves, model) or all_wrong(curves, over=over))
+        seen.append(answer_seen(curves, model) or all_wrong(curves, train, over=over))
         checked.append("the exact match of the last evaluation against its loss")
         seen.append(one_vector(curves, model) if over and not enough else None)
     if corpus is None:
