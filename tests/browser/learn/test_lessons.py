@@ -5,14 +5,16 @@ import re
 import pytest
 from app_server import Server
 from controls import wait_for_rest
+from fakes.plain_bench import PlainBench
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Locator, Page, expect
 
-from pages.learn.lesson import Drawing, Lesson, Options
+from pages.learn.lesson import Drawing, Lesson, Options, Step
 from pages.learn.lessons import LESSONS
 
 pytestmark = pytest.mark.browser
 
+BENCH = PlainBench()
 MOST_TABS = 60
 _SPILT = """() => [...document.querySelectorAll('[data-testid=stMain] p, [data-testid=stMain] button')]
     .filter(part => part.getBoundingClientRect().right > innerWidth + 1)
@@ -83,32 +85,51 @@ def tab_to(page: Page, goal: Locator) -> None:
     raise AssertionError(f"{MOST_TABS} times Tab do not reach {goal}")
 
 
+def predict(page: Page, step: Step, *, right: bool) -> None:
+    """Gives the right answer, or a wrong one, by keyboard alone."""
+    scale, truth = step.answer, step.truth(BENCH).value
+    commit = page.get_by_role("button", name="That is my prediction")
+    if isinstance(scale, Options):
+        expect(commit).to_be_disabled()
+        tab_to(page, page.get_by_role("radio").first)
+        page.keyboard.press("Space")
+        for _ in range(int(truth) if right else (int(truth) + 1) % len(scale.texts)):
+            page.keyboard.press("ArrowDown")
+    elif isinstance(scale, Drawing):
+        for name, place in zip(scale.rows, scale.places(truth), strict=True):
+            expect(commit).to_be_disabled()
+            tab_to(page, page.get_by_role("radio", name=f"{name}: {scale.columns[0]}"))
+            page.keyboard.press("Space")
+            for _ in range(place if right else (place + 1) % len(scale.columns)):
+                page.keyboard.press("ArrowRight")
+    else:
+        far = scale.least if truth - scale.least > scale.close else scale.most
+        slide(page, page.get_by_role("slider").first, round(truth) if right else far)
+    expect(commit).to_be_enabled()
+    tab_to(page, commit)
+    page.keyboard.press("Enter")
+
+
+def slide(page: Page, slider: Locator, goal: int) -> None:
+    """Moves a slider of whole numbers, one by one."""
+    tab_to(page, slider)
+    start = int(slider.input_value())
+    for _ in range(abs(goal - start)):
+        page.keyboard.press("ArrowRight" if goal > start else "ArrowLeft")
+    expect(slider).to_have_value(str(goal))
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize(("width", "right"), [(390, False), (1280, True)], ids=["wrong on a phone", "right on a desk"])
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
-def test_a_whole_lesson_is_done_on_a_phone_by_keyboard_alone(page: Page, server: Server, lesson: Lesson):
-    page.set_viewport_size({"width": 390, "height": 844})
+def test_a_whole_lesson_is_done_by_keyboard_alone(page: Page, server: Server, lesson: Lesson, width: int, right: bool):
+    page.set_viewport_size({"width": width, "height": 844})
     page.goto(server.link("lessons", lesson=lesson.slug))
     for number, step in enumerate(lesson.steps, 1):
         expect(page.get_by_role("heading", name=re.compile(step.title[:20]))).to_be_visible()
-        commit = page.get_by_role("button", name="That is my prediction")
-        if isinstance(step.answer, Options):
-            expect(commit).to_be_disabled()
-            tab_to(page, page.get_by_role("radio").first)
-            page.keyboard.press("Space")
-        elif isinstance(step.answer, Drawing):
-            for row, name in enumerate(step.answer.rows):
-                expect(commit).to_be_disabled()
-                tab_to(page, page.get_by_role("radio", name=f"{name}: {step.answer.columns[0]}"))
-                page.keyboard.press("Space")
-                for _ in range(row):
-                    page.keyboard.press("ArrowRight")
-        else:
-            tab_to(page, page.get_by_role("slider").first)
-            page.keyboard.press("ArrowRight")
-        expect(commit).to_be_enabled()
-        tab_to(page, commit)
-        page.keyboard.press("Enter")
-        expect(page.get_by_text(re.compile("You (said|drew)"))).to_be_visible()
+        predict(page, step, right=right)
+        verdict = "You (said|drew) .*(that is right|which is close)" if right else r"You (said|drew) .*The answer is"
+        expect(page.get_by_text(re.compile(verdict))).to_be_visible()
         watch_layout(page)  # not before: the answer was asked for, however late it comes
         onwards = page.get_by_role("button", name="All lessons" if number == len(lesson.steps) else "Next step").last
         expect(onwards).to_be_visible()
