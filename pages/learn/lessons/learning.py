@@ -49,7 +49,13 @@ def _smoothing_truth(bench: Bench) -> Truth:
     smoothing = bench.lab(MODEL).checkpoint.settings.train.label_smoothing
     return Truth(
         100 * float(sure.mean()),
-        TEXTS("learning.sure.told", sure=100 * sure.mean(), n=len(sure), right=1 - smoothing, smoothing=smoothing),
+        TEXTS(
+            "learning.sure.told",
+            sure=100 * sure.mean(),
+            n=len(sure),
+            right=100 * (1 - smoothing),
+            smoothing=100 * smoothing,
+        ),
     )
 
 

@@ -53,7 +53,7 @@ def _all_truth(bench: Bench) -> Truth:
     share = sum(kept.values()) / len(before.target_tokens)
     return Truth(
         0 if after.target_ids == before.target_ids else 1 if share > 0.8 else 2,
-        TEXTS("many-heads.together.told", written=after.translation, share=share),
+        TEXTS("many-heads.together.told", written=after.translation, share=100 * share),
     )
 
 

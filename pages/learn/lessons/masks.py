@@ -62,11 +62,11 @@ def _lifted_truth(bench: Bench) -> Truth:
             before=before,
             after=after,
             times=after / before,
-            later=found.shares[1, -1],
+            later=100 * found.shares[1, -1],
             changed=TEXTS("how_many", n=len(found.changed)),
             n_outputs=len(STRINGS),
-            writing=_sureness(bench, str(DisableMask("causal"))),
-            whole=_sureness(bench),
+            writing=100 * _sureness(bench, str(DisableMask("causal"))),
+            whole=100 * _sureness(bench),
         ),
     )
 

@@ -30,7 +30,12 @@ def _rows_truth(bench: Bench) -> Truth:
     row = rows[QUERY]
     return Truth(
         _EMPTY.number(most.tolist()),
-        TEXTS("one-head.rows.told", share=row.max(), letter=TEXT.split()[most[QUERY]], least=rows.max(axis=1).min()),
+        TEXTS(
+            "one-head.rows.told",
+            share=100 * row.max(),
+            letter=TEXT.split()[most[QUERY]],
+            least=100 * rows.max(axis=1).min(),
+        ),
     )
 
 

@@ -56,11 +56,11 @@ def _place_truth(bench: Bench) -> Truth:
         TEXTS(
             "why-attention.forgets.told",
             length=LONGEST,
-            first=share[0],
-            last=share[-1],
-            middle=parts[1],
+            first=100 * share[0],
+            last=100 * share[-1],
+            middle=100 * parts[1],
             short=_SHORT,
-            short_middle=float((short.right / len(short.tested))[1:-1].min()),
+            short_middle=100 * float((short.right / len(short.tested))[1:-1].min()),
             short_right=percent(bench.right(VECTOR, held_out(_SHORT))),
         ),
     )
@@ -82,7 +82,9 @@ def _look_truth(bench: Bench) -> Truth:
     option = {2: 0, 5: 1}.get(most, 2)
     return Truth(
         option,
-        TEXTS("why-attention.look-back.told", written=written, share=weights[most], place=most + 1, letter=letter),
+        TEXTS(
+            "why-attention.look-back.told", written=written, share=100 * weights[most], place=most + 1, letter=letter
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """Every answer of every lesson, asked of the shipped models anew: the sentences around it must still be true."""
 
 import re
+from dataclasses import replace
 from itertools import chain, product
 
 import pytest
@@ -8,6 +9,7 @@ from fakes.plain_bench import PlainBench
 
 from pages.learn.lesson import Drawing, Lesson, Options, Step
 from pages.learn.lessons import LESSONS
+from pages.learn.lessons.learning import AT_ONCE, BY_ADAM, TOO_FAST
 from pages.shared.bench.strings import backwards, held_out, long_strings, marked
 from pages.shared.texts.catalogue import language_files, leaves, read_texts, wordings
 from transformer.checkpoints.settings import list_checkpoints
@@ -75,6 +77,20 @@ def test_the_head_of_the_story_opens_first():
     step = step_named("explanation.patterns")
     (said,) = step.scene(BENCH, step.settled({})).lines
     assert re.search(r"\*\*[45]\*\* look most", said), said
+
+
+def test_the_runs_without_warm_up_and_with_too_high_a_rate_differ_in_that_alone():
+    train = {name: load(name).checkpoint.settings.train for name in (BY_ADAM, AT_ONCE, TOO_FAST)}
+    assert (train[BY_ADAM].max_steps, train[BY_ADAM].learning_rate, train[BY_ADAM].warmup_steps) == (800, 0.01, 100)
+    assert train[AT_ONCE] == replace(train[BY_ADAM], warmup_steps=0)
+    assert train[TOO_FAST] == replace(train[BY_ADAM], learning_rate=1.0)
+    assert load(TOO_FAST).checkpoint.settings.model == load(AT_ONCE).checkpoint.settings.model
+
+
+def test_the_doctor_says_of_the_run_that_was_made_to_diverge_that_it_has():
+    step = step_named("learning.diverged")
+    (said,) = step.scene(BENCH, step.settled({})).lines
+    assert "the run has diverged. Lower the learning rate" in said
 
 
 def test_models_that_the_texts_name_are_shipped():
