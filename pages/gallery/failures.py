@@ -18,7 +18,7 @@ WHOLE = "reverse"
 """The model that has all parts, trained with the same settings and the same data."""
 BY_ADAM = "reverse-adamw"
 """The same, trained by the paper's optimiser: beside it stand those whose fault is in the learning rate. Muon, which
-trained the others, makes steps of the same size whatever the gradient, and forgives that."""
+trained the others, forgives that: without warm-up it learned as well."""
 MANY = 200
 """The validation strings on which all are tested: those of the evaluations while they trained."""
 LEARNED = 0.95

@@ -6,38 +6,16 @@ from typing import Literal
 
 import pytest
 from app_server import Server
-from axe_playwright_python.base import AXE_SCRIPT
 from controls import menus, wait_for_rest
+from page_checks import darken, load_axe, serious, unexplained_terms
 from page_models import REVERSE
 from playwright.sync_api import Page, expect
-from term_checks import unexplained_terms
 
 from pages.shared.registry import PAGES, RegisteredPage
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-STREAMLITS_OWN = {
-    "list": "[data-testid=stSidebarNavItems]",  # Streamlit puts a div for each section between this list
-    "listitem": "[data-testid=stSidebarNavItems] li",  # and its items
-}
-"""The elements of Streamlit's own frame that break a rule, by the rule: no app can change them."""
-
-MARKED = "() => document.fonts.ready.then(() => new Promise((done) => setTimeout(done, 400)))"
-"""Waits until the letters of formulas are there, and the page's script has marked what then scrolls."""
-
 POPOVER = "[data-testid=stPopoverBody]"
-SERIOUS = """async ([excused, isDark, within]) => {
-  const runOnly = isDark ? { type: "rule", values: ["color-contrast"] } : undefined;
-  const { violations } = await axe.run(within ?? document, { resultTypes: ["violations"], elementRef: true, runOnly });
-  const why = ({ any, all, none }) => [...any, ...all, ...none].map(({ message }) => message).join("; ");
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) => nodes
-      .filter(({ element }) => !(excused[id] && element.matches(excused[id])))
-      .map((node) => `${id}: ${node.html.slice(0, 200)} ${why(node)}`));
-}"""
-"""Returns a line for each element with a violation of serious or critical impact; of what is dark colours alone, as all
-other rules look at what is the same in the light."""
 
 
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.url)
@@ -66,18 +44,12 @@ def serious_in_a_menu(page: Page) -> list[str]:
     return found
 
 
-def darken(page: Page) -> None:
-    """Changes to dark colours, and waits until the page has followed."""
-    page.emulate_media(color_scheme="dark")
-    expect(page.locator("[data-testid=stApp]")).to_have_css("color-scheme", "dark")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_what_opens(page: Page, server: Server, scheme: Literal["light", "dark"]):
     page.emulate_media(color_scheme=scheme)
     page.goto(server.link("attention", model=REVERSE, text="a b c"))
     expect(page.locator(".st-key-head canvas")).to_be_visible()
-    page.evaluate(AXE_SCRIPT)
+    load_axe(page)
     found = {name: serious(page, within=within if scheme == "dark" else None) for name, within in opened(page)}
     assert not any(found.values()), found
 
@@ -104,14 +76,6 @@ def opened(page: Page) -> Iterator[tuple[str, str | None]]:
     yield "an entry", None
 
 
-def serious(page: Page, within: str | None = None) -> list[str]:
-    """Returns a line for each serious violation, in the whole page or within one element, once all is drawn."""
-    wait_for_rest(page, 300)
-    page.evaluate(MARKED)
-    is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-    return page.evaluate(SERIOUS, [STREAMLITS_OWN, is_dark, within])
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_would_find_faint_text(page: Page, server: Server, scheme: Literal["light", "dark"]):
     page.emulate_media(color_scheme="light")
@@ -128,4 +92,4 @@ def open_page(page: Page, server: Server, entry: RegisteredPage) -> None:
     expect(page.locator("h1")).to_be_visible()  # and it is the only one
     expect(page.get_by_text("Page not found")).to_have_count(0)
     wait_for_rest(page, 1000)
-    page.evaluate(AXE_SCRIPT)
+    load_axe(page)

@@ -7,6 +7,7 @@ from app_server import Server
 from controls import wait_for_rest
 from fakes.plain_bench import PlainBench
 from layout_shift import check_layout, watch_layout
+from page_checks import load_axe, serious
 from playwright.sync_api import Locator, Page, expect
 
 from pages.learn.lesson import Drawing, Lesson, Options, Step
@@ -124,9 +125,12 @@ def slide(page: Page, slider: Locator, goal: int) -> None:
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 def test_a_whole_lesson_is_done_by_keyboard_alone(page: Page, server: Server, lesson: Lesson, width: int, right: bool):
     page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme="light" if right else "dark")
     page.goto(server.link("lessons", lesson=lesson.slug))
+    load_axe(page)
     for number, step in enumerate(lesson.steps, 1):
         expect(page.get_by_role("heading", name=re.compile(step.title[:20]))).to_be_visible()
+        assert not (found := serious(page)), f"step {number}, asked: {found}"
         predict(page, step, right=right)
         verdict = "You (said|drew) .*(that is right|which is close)" if right else r"You (said|drew) .*The answer is"
         expect(page.get_by_text(re.compile(verdict))).to_be_visible()
@@ -137,6 +141,7 @@ def test_a_whole_lesson_is_done_by_keyboard_alone(page: Page, server: Server, le
         spilt = page.evaluate(_SPILT)
         assert not spilt, f"step {number}: {spilt}"
         check_layout(page)
+        assert not (found := serious(page)), f"step {number}, answered: {found}"
         if any(control.options for control in step.controls):
             before, option = page.url, page.locator(".st-key-lesson-controls").get_by_role("radio")
             tab_to(page, option.first)

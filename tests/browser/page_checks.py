@@ -1,8 +1,32 @@
-"""The technical terms on a page: which are named there, and which of them do not say what they mean."""
+"""What is asked of any page: that axe-core finds nothing serious there, and that each technical term is explained."""
 
-from playwright.sync_api import Page
+from axe_playwright_python.base import AXE_SCRIPT
+from controls import wait_for_rest
+from playwright.sync_api import Page, expect
 
 from pages.shared.glossary import terms_in
+
+_STREAMLITS_OWN = {
+    "list": "[data-testid=stSidebarNavItems]",  # Streamlit puts a div for each section between this list
+    "listitem": "[data-testid=stSidebarNavItems] li",  # and its items
+}
+"""The elements of Streamlit's own frame that break a rule, by the rule: no app can change them."""
+
+_MARKED = "() => document.fonts.ready.then(() => new Promise((done) => setTimeout(done, 400)))"
+"""Waits until the letters of formulas are there, and the page's script has marked what then scrolls."""
+
+_SERIOUS = """async ([excused, isDark, within]) => {
+  const runOnly = isDark ? { type: "rule", values: ["color-contrast"] } : undefined;
+  const { violations } = await axe.run(within ?? document, { resultTypes: ["violations"], elementRef: true, runOnly });
+  const why = ({ any, all, none }) => [...any, ...all, ...none].map(({ message }) => message).join("; ");
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes
+      .filter(({ element }) => !(excused[id] && element.matches(excused[id])))
+      .map((node) => `${id}: ${node.html.slice(0, 200)} ${why(node)}`));
+}"""
+"""Returns a line for each element with a violation of serious or critical impact; of what is dark colours alone, as all
+other rules look at what is the same in the light."""
 
 _NAMED = """() => {
   const inLabel = "label, summary, [data-testid=stWidgetLabel], [role=radio], [role=tab]";
@@ -50,3 +74,22 @@ def unexplained_terms(page: Page) -> list[str]:
     named = {found.name for text in page.evaluate(_NAMED) for found in terms_in(text)}
     marked = page.locator(".term").evaluate_all("all => all.map(term => term.dataset.term)")
     return sorted(named - set(marked)) + page.evaluate(_UNEXPLAINED)
+
+
+def load_axe(page: Page) -> None:
+    """Loads axe-core into the page as it stands."""
+    page.evaluate(AXE_SCRIPT)
+
+
+def serious(page: Page, within: str | None = None) -> list[str]:
+    """Returns a line for each serious violation, in the whole page or within one element, once all is drawn."""
+    wait_for_rest(page, 300)
+    page.evaluate(_MARKED)
+    is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    return page.evaluate(_SERIOUS, [_STREAMLITS_OWN, is_dark, within])
+
+
+def darken(page: Page) -> None:
+    """Changes to dark colours, and waits until the page has followed."""
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("[data-testid=stApp]")).to_have_css("color-scheme", "dark")
