@@ -118,6 +118,15 @@ def test_unknown_names_the_words_never_seen():
         assert trained(kind).sentence(text).unseen == ("zebra", "日本", "!")
 
 
+def test_an_unknown_token_stands_for_its_own_characters_and_not_for_the_whole_word():
+    read = {kind: trained(kind).sentence("was日 tired 日本") for kind in ("char", "words")}
+    shown = {
+        kind: [one.unseen_tokens[i] for i, token in enumerate(one.ids) if token == UNK] for kind, one in read.items()
+    }
+    assert shown == {"char": ["日", "日本"], "words": ["was日", "日本"]}
+    assert read["char"].typed[-1] == ""
+
+
 def test_unknown_tokens_read_as_a_mark():
     assert trained("words").decode([UNK]) == UNKNOWN_MARK
     assert trained("char").decode(trained("char").encode("a日b")) == f"a{UNKNOWN_MARK}b"

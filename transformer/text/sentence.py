@@ -22,6 +22,8 @@ class Sentence:
     word. White space belongs to the word after it, and at the end to the word before."""
     unseen: tuple[str, ...]
     """The words with a part that was never seen in training, each once, in order."""
+    typed: tuple[str, ...]
+    """The characters that each token stands for, white space around them left out; none for the end mark."""
 
     @classmethod
     def cut(
@@ -30,15 +32,17 @@ class Sentence:
         """Returns the sentence of tokens at these characters; `new` marks those never seen in training."""
         owners = words_at(text, [start for start, _ in spans])
         strange = _words_touched(text, [span for span, is_new in zip(spans, new, strict=True) if is_new])
-        return cls(text, (*ids, EOS), (*tokens, SPECIALS[EOS]), (*owners, -1), tuple(strange))
+        typed = [text[start:end].strip() for start, end in spans]
+        return cls(text, (*ids, EOS), (*tokens, SPECIALS[EOS]), (*owners, -1), tuple(strange), (*typed, ""))
 
     @cached_property
     def unseen_tokens(self) -> Mapping[int, str]:
-        """The word of each token that belongs to an unseen one, by the token's index."""
+        """What each token of an unseen word stands for, by the token's index."""
         if not self.unseen:
             return {}
         found, strange = words(self.text), set(self.unseen)
-        return {i: found[word] for i, word in enumerate(self.words) if word >= 0 and found[word] in strange}
+        places = ((i, found[word]) for i, word in enumerate(self.words) if word >= 0)
+        return {i: self.typed[i] or word for i, word in places if word in strange}
 
 
 def words_at(text: str, starts: Sequence[int]) -> list[int]:
