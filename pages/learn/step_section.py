@@ -67,11 +67,12 @@ def _unbroken(text: str) -> str:
 def _predict(lesson: Lesson, index: int, answer: int | None) -> None:
     """Renders the question, and until it is answered a form: an arrow key chooses, a button commits."""
     st.markdown(TEXTS("step.predict", question=lesson.steps[index].question))
-    form = st.empty()  # sent once there is an answer too, so that the form goes at once and not when all is drawn
-    if answer is None:
-        with form.container():
-            _form(lesson, index)
-            _way_on(lesson, index, answered=False)
+    if answer is not None:
+        st.empty()  # in the form's place, which so goes at once and not when all is drawn
+        return
+    with st.container():  # not within st.empty: that takes the form away for a moment, and the focus with it
+        _form(lesson, index)
+        _way_on(lesson, index, answered=False)
 
 
 def _form(lesson: Lesson, index: int) -> None:
