@@ -81,7 +81,7 @@ with st.container(horizontal=True, vertical_alignment="center", gap="small", key
     watch_one_learn()
 say(*problems("layer", "head"))
 explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)
-exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross}, explain=explained)
+exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={TEXTS("matrix"): cross}, explain=explained)
 if pronoun(inspection, loading.reference(context.lab, context.view.text)):
     st.caption(wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing))
 

@@ -8,7 +8,7 @@ from pages.shared.texts.catalogue import Texts
 from transformer.analysis.heads.importance import OutputEffect
 from transformer.data.pronouns.lexicon import Noun
 from transformer.data.pronouns.reading import nouns_of
-from transformer.lab import Inspection
+from transformer.lab import AttentionKind, Inspection
 from transformer.text.pairs import Pair, words
 
 TEXTS = Texts("home.said")
@@ -89,5 +89,9 @@ def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str |
     told = {"written": wording.token(written), "moves": wording.moved(effect.before, effect.after)}
     if instead is not None:
         told["instead"] = wording.token(instead)
+    switch = effect.switch
+    (head,) = switch.heads
+    kind = AttentionKind.at(switch.stack, switch.sublayer)
+    named = TEXTS(f"head.named.{kind.value}", head=head, layer=switch.layer)
     found = TEXTS("head.stays" if instead is None else "head.turns", **told)
-    return TEXTS("head.needed", n_heads=n_heads, head=effect.switch.noun, found=found)
+    return TEXTS("head.needed", n_heads=n_heads, head=named, found=found)

@@ -7,17 +7,19 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.context import PageContext
 from pages.shared.fields import Width, box, segments
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import choose
 from transformer.lab import AttentionKind
 from transformer.model.seq2seq import attention_layers
 
+TEXTS = Texts("frame.controls")
 AVERAGE = "average"
 
 
 def choose_kind(context: PageContext, take: Callable[[AttentionKind], None] = lambda kind: choose(kind=kind)) -> None:
     """Draws the kinds of attention that the model has; `take` takes over the choice."""
     segments(
-        "Attention",
+        TEXTS("attention"),
         tuple(attention_layers(context.lab.model)),
         context.view.kind,
         take,
@@ -38,7 +40,7 @@ def choose_layer_or_average(context: PageContext) -> None:
         heads = [AVERAGE, *range(context.lab.model.config.n_heads)]
         head = AVERAGE if context.view.head is None else context.head
         box(
-            "Head",
+            TEXTS("head"),
             heads,
             head,
             lambda head: choose(head=None if head == AVERAGE else head),
@@ -50,8 +52,8 @@ def choose_layer_or_average(context: PageContext) -> None:
 def choose_layer(context: PageContext, *, width: Width = "stretch") -> None:
     """Renders a box with the layers of the stack."""
     layers = list(range(attention_layers(context.lab.model)[context.view.kind]))
-    box("Layer", layers, context.layer, lambda layer: choose(layer=layer), key="choose-layer", width=width)
+    box(TEXTS("layer"), layers, context.layer, lambda layer: choose(layer=layer), key="choose-layer", width=width)
 
 
 def _head_name(head: int | str) -> str:
-    return "average of all" if head == AVERAGE else str(head)
+    return TEXTS("average") if head == AVERAGE else str(head)

@@ -16,6 +16,7 @@ from pages.shared.fields import popover
 from pages.shared.guard import guard
 from pages.shared.saved.shown import ShownFigure, remember
 from pages.shared.scrolling_figure import scrolling_figure
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import session, stay
 from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
@@ -28,7 +29,8 @@ D = TypeVar("D")
 CANNOT_SHOW = (ValueError, CheckpointError, CorpusError, RunError)
 """The errors of `data` when there is nothing to show; the message is said instead."""
 
-MENU, PROVE, EXPORT, EXPLAIN = "About this figure", "Prove it", "Export", "What am I looking at?"
+TEXTS = Texts("figure")
+MENU, PROVE, EXPORT, EXPLAIN = TEXTS("menu"), TEXTS("prove"), TEXTS("export"), TEXTS("explain")
 """The label of a figure's menu, and those of its entries."""
 _TEXT_WIDTH = 520
 
@@ -74,7 +76,7 @@ def exhibit(
                 st.caption(note, width="content")
             shown = (view, subject) if live else data
             prove = partial(_prove, own, shown, partial(view.checks, *given, data))
-            views = {"This figure": view, **(also or {})}
+            views = {TEXTS("this"): view, **(also or {})}
             take = partial(export, subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
             told = explain or _explanation(view)
             _menu({PROVE: prove, EXPORT: take, **({EXPLAIN: partial(_explain, told)} if told else {})}, key=own)
@@ -154,14 +156,12 @@ def _found(key: str) -> str:
 def _render_checks(checks: Sequence[Check]) -> None:
     failing = sum(not check.holds for check in checks)
     if failing:
-        st.markdown(f":red[:material/error: **{failing} of {len(checks)} checks fail.**]")
+        st.markdown(f":red[:material/error: **{TEXTS('checks.fail', failing=failing, total=len(checks))}**]")
     else:
-        n = len(checks)
-        said = "1 check, run just now: it holds." if n == 1 else f"{n} checks, run just now: all hold."
-        st.markdown(f":green[:material/verified: **{said}**]")
+        st.markdown(f":green[:material/verified: **{TEXTS('checks.hold', n=len(checks))}**]")
     for check in checks:
         icon = ":green[:material/check:]" if check.holds else ":red[:material/close:]"
         claim = f"**{wording.plain(check.claim)}.**" if check.holds else f":red[**{wording.plain(check.claim)}.**]"
         how = wording.plain(f"{check.how[:1].upper()}{check.how[1:]}")
         measured, allowed = wording.number(check.measured), wording.number(check.tolerance)
-        st.markdown(f"{icon} {claim} {how}: **{measured}** (allowed: {allowed}).")
+        st.markdown(f"{icon} {claim} {how}: {TEXTS('checks.measured', measured=measured, allowed=allowed)}")

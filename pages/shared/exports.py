@@ -14,6 +14,7 @@ from pages.shared.components.frontend import declared
 from pages.shared.context import is_dark
 from pages.shared.registry import REOPENABLE
 from pages.shared.saved.opening import open_saved
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.address import link_shown, page_shown, parameters_shown
 from pages.shared.url.packed_link import LONGEST, as_file
 from transformer.figures.export import html_document
@@ -21,6 +22,7 @@ from transformer.figures.tables import Table, as_csv, as_npz
 from transformer.reports.report import drawn
 from transformer.views.view import Subject, View, file_name, program, source, title_of
 
+TEXTS = Texts("figure.files")
 _save_chart = declared("save_chart", css=("save_chart.css",), js=("save_chart.js",))
 _save_drawing = declared("save_drawing", css=("save_chart.css",), js=("save_drawing.js",))
 
@@ -64,14 +66,14 @@ def export(
         saved = Saved(file_name(view, subject), title_of(view), figure, view.tables(data))
         offer_files(saved, caption, key, frame)
         note = getattr(view, "note", "")
-        st.caption(f"The same in Python · {note}" if note else "The same in Python")
+        st.caption(f"{TEXTS('python')} · {note}" if note else TEXTS("python"))
         st.code(program(view, subject), language="python", wrap_lines=True)
-        with st.expander("How the numbers are made"):
+        with st.expander(TEXTS("how")):
             st.code(source(view), language="python", wrap_lines=True)
         page = page_shown()
         _link(page, key)
         if page in REOPENABLE:
-            with st.expander("Open a saved view"):
+            with st.expander(TEXTS("open")):
                 open_saved(key)
 
 
@@ -81,7 +83,7 @@ def _choose_view(views: Mapping[str, View[Any]], key: str) -> View[Any]:
     if len(names) == 1:
         return views[names[0]]
     chosen = st.segmented_control(
-        "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
+        TEXTS("which"), names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
     )
     return views[chosen or names[0]]
 
@@ -101,11 +103,9 @@ def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
         _download("CSV", lambda: as_csv(saved.tables), name, "csv", key)
         _download("NPZ", lambda: as_npz(saved.tables), name, "npz", key)
     shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in saved.tables]
-    held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
-    drawn = isinstance(figure, str)
-    moment = "PNG and SVG show the drawing as it is now. " if drawn else ""
-    inside = "" if drawn else ": all of plotly is in it, about 5 MB"
-    st.caption(f"{moment}HTML opens without a network{inside}. CSV and NPZ hold {wording.plain(held)}.")
+    held = ", ".join(shapes) if len(shapes) <= _NAMED else TEXTS("tables", total=len(shapes), first=shapes[0])
+    form = TEXTS("drawing" if isinstance(figure, str) else "chart")
+    st.caption(f"{form} {TEXTS('held', tables=wording.plain(held))}")
 
 
 def _with_caption(document: str, caption: str) -> str:
@@ -135,12 +135,12 @@ def _download(label: str, make: Callable[[], str | bytes], name: str, end: str, 
 
 def _link(page: str, key: str) -> None:
     if (link := link_shown(page)) is not None:
-        st.caption("A link with everything in it")
+        st.caption(TEXTS("link"))
         st.code(link, language=None, wrap_lines=True)
         return
-    st.caption(f"A link with everything in it would have more than {LONGEST:,} characters, so here is a file instead.")
+    st.caption(TEXTS("too_long", most=LONGEST))
     st.download_button(
-        "Save this view",
+        TEXTS("save"),
         partial(as_file, page, parameters_shown(page)),
         file_name=f"{page}-view.json",
         mime="application/json",

@@ -14,9 +14,11 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.looks import is_look
 from pages.shared.url.session import is_late, stay
 
+TEXTS = Texts("frame.controls")
 _REPLACED = "attention-lab-replaced"
 
 Take = Callable[[Any], None]
@@ -159,9 +161,9 @@ def popover(
             render()
 
 
-def drawer(render: Callable[[], object], *, key: str, label: str = "More controls") -> None:
+def drawer(render: Callable[[], object], *, key: str, label: str = "") -> None:
     """Renders a button over the fields that few visitors need."""
-    popover(label, render, key=key, icon=":material/tune:")
+    popover(label or TEXTS("more"), render, key=key, icon=":material/tune:")
 
 
 def _render(

@@ -5,10 +5,12 @@ import streamlit as st
 from pages.shared import loading
 from pages.shared.guard import guard
 from pages.shared.registry import BY_FOLDER, NextQuestion, RegisteredPage
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import is_lesson, session
 from pages.shared.url.url_state import Parameters
 from transformer.experiments.paper import find_experiment
 
+TEXTS = Texts("further")
 _ANY = "transformer"
 """The family by which a page without a model chooses its question."""
 
@@ -32,7 +34,7 @@ def lead_further(page: RegisteredPage) -> None:
             )
     if page.asks:
         st.space("small")
-        st.caption("Is it true? Measured in the Paper lab:")
+        st.caption(TEXTS("measured"))
     for name in page.asks:
         label, lab = find_experiment(name).question, BY_FOLDER["paper_lab"]
         st.page_link(lab.path, label=label, icon=":material/science:", query_params={"experiment": name})

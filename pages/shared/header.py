@@ -14,6 +14,7 @@ from pages.shared.context import PageContext, is_transformer, say, sentence, wit
 from pages.shared.fields import line
 from pages.shared.model_picker import choose_model
 from pages.shared.registry import PAGES
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, follow_url, problems, session, start_afresh, write_url
 from pages.shared.url.url_state import Problem
@@ -25,7 +26,7 @@ from transformer.lab import Lab
 from transformer.model.seq2seq import attention_layers
 from transformer.text.pairs import clean_text
 
-_OWN = "Show this page's own example"
+TEXTS = Texts("frame")
 
 Needs = Literal["any model", "attention", "known steps", "a Transformer"]
 
@@ -62,7 +63,7 @@ def frame(
         st.caption(f":material/build: {wording.plain(said)}")
     if names_emoji(corpus := lab.checkpoint.settings.corpus.name):
         learned = wording.plain(CORPORA[corpus])
-        st.caption(f":material/mood: This model names emoji and translates nothing else. It learned: {learned}.")
+        st.caption(f":material/mood: {TEXTS('emoji', corpus=learned)}")
     read = loading.get_sentence(lab, memory.view.text)
     if said := wording.unseen(lab.tokenizer, read):
         st.markdown(said)
@@ -81,7 +82,7 @@ def change_text(text: str) -> None:
     except (ValueError, CheckpointError) as error:
         memory.draft = text
         memory.touched = True
-        memory.problems = (Problem("text", f"{sentence(str(error))} The previous sentence is still shown below."),)
+        memory.problems = (Problem("text", TEXTS("text_kept", problem=sentence(str(error)))),)
     else:
         memory.draft = None
         choose(text=text)
@@ -91,21 +92,11 @@ def _lacking(lab: Lab, needs: Needs) -> str:
     """Says why there is nothing to see here of a model; empty if it has all that the page needs."""
     name, config = wording.plain(lab.name), lab.model.config
     if needs == "attention" and not attention_layers(lab.model):
-        return (
-            f"{name} has no attention: all that its decoder knows of the sentence is one vector of {config.d_model} "
-            "numbers. How much of the sentence can be read back from it?"
-        )
+        return TEXTS("lacking.attention", model=name, d_model=config.d_model)
     if needs == "known steps" and not is_traced(lab.model):
-        return (
-            f"{name} is a {config.kind_in_words}. This page goes step by step through Transformers and recurrent "
-            "models; the steps of convolutions are not written down here. Choose another model above, or go on with "
-            "this one:"
-        )
+        return TEXTS("lacking.known_steps", model=name, kind=config.kind_in_words)
     if needs == "a Transformer" and not is_transformer(lab):
-        return (
-            f"{name} is a {config.kind_in_words}. This page takes Transformers apart: their heads, masks, positions "
-            "and sublayers. Choose a Transformer above, or go on with this model:"
-        )
+        return TEXTS("lacking.transformer", model=name, kind=config.kind_in_words)
     return ""
 
 
@@ -134,11 +125,8 @@ def _tell_of_switches() -> None:
     if not memory.view.switches or memory.switched_on in ("", memory.page):
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="still-switched"):
-        st.markdown(
-            f"What you changed on **{memory.switched_on}** still applies: this is not the model as it was trained.",
-            width="content",
-        )
-        st.button(_OWN, key="start-afresh", on_click=start_afresh)
+        st.markdown(TEXTS("still_switched", page=memory.switched_on), width="content")
+        st.button(TEXTS("own_example"), key="start-afresh", on_click=start_afresh)
 
 
 def _lab(found: Sequence[Found]) -> Lab:
@@ -152,7 +140,7 @@ def _lab(found: Sequence[Found]) -> Lab:
             faults.append(Problem("model", sentence(str(error))))
             continue
         if faults:
-            memory.problems = (*memory.problems, *faults[:1], Problem("model", f"Shown instead: {name}."))
+            memory.problems = (*memory.problems, *faults[:1], Problem("model", TEXTS("shown_instead", model=name)))
         memory.view = replace(memory.view, model=name)
         return lab
     for fault in faults:
@@ -169,7 +157,7 @@ def _settle_text(lab: Lab) -> None:
         loading.get_sentence(lab, wanted)
     except ValueError as error:
         memory.draft = wanted
-        memory.problems = (*memory.problems, Problem("text", f"{sentence(str(error))} An example is shown below."))
+        memory.problems = (*memory.problems, Problem("text", TEXTS("example_shown", problem=sentence(str(error)))))
         wanted = offered[0] if offered else "a"
     memory.view = replace(memory.view, text=wanted)
     if (shown := memory.texts.get(lab.name)) not in (None, wanted):
@@ -182,30 +170,37 @@ def _choices(found: Sequence[Found], lab: Lab) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame-choices"):
         choose_model(found, lab.name)
         text = memory.view.text if memory.draft is None else memory.draft
-        line("Sentence", text, change_text, key="choose-text")
+        line(TEXTS("sentence"), text, change_text, key="choose-text")
         # A popover that was used is drawn anew, closed, over the new result.
-        with st.popover("Examples", key=f"examples-{memory.changes}"):
+        with st.popover(TEXTS("examples"), key=f"examples-{memory.changes}"):
             for text in loading.examples(lab):
                 label = wording.plain(text)
                 st.button(label, key=f"example-{text}", type="tertiary", on_click=change_text, args=(text,))
             if memory.chosen:
-                st.button(_OWN, key="own-example", type="tertiary", icon=":material/undo:", on_click=start_afresh)
-        with st.popover("More"):
+                label = TEXTS("own_example")
+                st.button(label, key="own-example", type="tertiary", icon=":material/undo:", on_click=start_afresh)
+        with st.popover(TEXTS("more")):
             _about(lab)
 
 
 def _about(lab: Lab) -> None:
     config, settings = lab.model.config, lab.checkpoint.settings
-    kind = f"heads in each: {config.n_heads}; " if is_transformer(lab) else ""
-    st.markdown(
-        f"**{lab.name}** learned *{wording.plain(settings.corpus.name)}* in {lab.checkpoint.step:,} steps. "
-        f"{lab.model.n_parameters():,} parameters. Layers: {config.n_encoder_layers} encoder, "
-        f"{config.n_decoder_layers} decoder; {kind}d_model {config.d_model}; positions: {config.positions}."
+    kind = TEXTS("about.heads", n=config.n_heads) if is_transformer(lab) else ""
+    learned = TEXTS("about.learned", model=lab.name, corpus=wording.plain(settings.corpus.name), n=lab.checkpoint.step)
+    sizes = TEXTS(
+        "about.sizes",
+        parameters=lab.model.n_parameters(),
+        encoder=config.n_encoder_layers,
+        decoder=config.n_decoder_layers,
+        heads=kind,
+        d_model=config.d_model,
+        positions=config.positions,
     )
+    st.markdown(f"{learned} {sizes}")
     entries = lab.tokenizer.vocabulary()
-    wanted = st.text_input("Search its vocabulary", key="search-vocabulary", placeholder="a word, or a part of one")
+    wanted = st.text_input(TEXTS("about.search"), key="search-vocabulary", placeholder=TEXTS("about.part"))
     shown = [(i, entry) for i, entry in enumerate(entries) if wanted.lower() in entry.lower()]
-    st.caption(f"{len(shown):,} of {len(entries):,} entries")
+    st.caption(TEXTS("about.entries", shown=len(shown), total=len(entries)))
     st.dataframe(
         {"id": [i for i, _ in shown], "token": [entry for _, entry in shown]},
         hide_index=True,
@@ -215,6 +210,6 @@ def _about(lab: Lab) -> None:
 
 
 def _invite_to_train() -> None:
-    st.markdown("There is no model here yet. Train one: about 20 s for *reverse*, on two cores.")
+    st.markdown(TEXTS("no_model"))
     write_url()
     st.stop()

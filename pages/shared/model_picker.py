@@ -11,6 +11,7 @@ from pages.shared import loading, wording
 from pages.shared.cache import cached
 from pages.shared.fields import one_of
 from pages.shared.glossary import term_of
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import choose, session
 from transformer.access.classroom import classroom
 from transformer.access.ownership import is_pinned, may_change, may_take
@@ -19,6 +20,7 @@ from transformer.checkpoints.settings import CheckpointError, Found, read_settin
 from transformer.config import ModelConfig
 from transformer.data.corpora import CORPORA, load_corpus, names_emoji
 
+TEXTS = Texts("picker")
 _LACKS = ("-without-", "-with-one-head", "-diverged")
 """Parts of the names of shipped models that lack something: these stand last."""
 
@@ -32,7 +34,7 @@ def choose_model(found: Sequence[Found], name: str) -> None:
         # A popover that was used is drawn anew, closed, over the new result.
         with st.popover(name, key=f"models-{session().changes}", width="stretch"):
             one_of(
-                "Model",
+                TEXTS("whose.anybody"),
                 [model.name for model in listed],
                 name,
                 change_model,
@@ -64,10 +66,10 @@ def _suits(name: str, before: str, text: str) -> bool:
 def _whose(found: Sequence[Found], name: str) -> str:
     model = next((model for model in found if model.name == name), None)
     if model is None or model.shipped:
-        return "Model"
+        return TEXTS("whose.anybody")
     if may_change(model.folder):
-        return "Model · your run"
-    return "Model · for the class" if is_pinned(model.folder) else "Model · shared with you"
+        return TEXTS("whose.yours")
+    return TEXTS("whose.class" if is_pinned(model.folder) else "whose.shared")
 
 
 def is_for_the_class(model: Found) -> bool:
@@ -104,7 +106,7 @@ def _summary(folder: Path) -> tuple[str, str]:
     that it opens on, "" if it follows none; CheckpointError if it is gone."""
     settings, progress = read_settings(folder), progress_of(folder)
     corpus = settings.corpus.name
-    does = CORPORA.get(corpus) or f"Sentence pairs of {Path(corpus).name}"
+    does = CORPORA.get(corpus) or TEXTS("pairs", file=Path(corpus).name)
     newest = progress.held_out.get("random") or {
         name: progress.last("validation", name) for name in ("exact_match", "bleu")
     }
@@ -117,7 +119,9 @@ def _score(newest: Mapping[str, Any]) -> str:
     """Returns a score on sentences that it did not train on: BLEU where that applies, else the share of right ones."""
     bleu, right = newest.get("bleu"), newest.get("exact_match")
     if bleu is not None and not math.isnan(bleu):
-        return f"{bleu:.0f} BLEU"
+        return TEXTS("score.bleu", bleu=bleu)
     if right is None:
-        return "not tested yet"
-    return f"{100 * right:.3g} % of {newest['count']:,} right" if "count" in newest else f"{100 * right:.3g} % right"
+        return TEXTS("score.none")
+    if "count" in newest:
+        return TEXTS("score.counted", share=100 * right, total=newest["count"])
+    return TEXTS("score.share", share=100 * right)

@@ -160,16 +160,11 @@ def unseen(tokenizer: Tokenizer, sentence: Sentence, *, markdown: bool = True) -
     listed = ", ".join(f"*{plain(word[:30])}*" if markdown else f"“{isolated(word[:30])}”" for word in words[:8])
     listed += " …" if len(words) > 8 else ""
     unknown = plain("<unk>") if markdown else "<unk>"
-    if tokenizer.kind == "words":
-        verb = "was" if len(words) == 1 else "were"
-        return f"{listed} {verb} never seen in training: the model reads {unknown} (unknown) instead."
+    kind = tokenizer.kind if tokenizer.kind in ("words", "char") else "pieces"
     # A tokenizer with byte pieces spells what it has no piece for, and needs no <unk>.
-    read = f"{unknown} (unknown)" if UNK in sentence.ids else "single bytes"
-    if tokenizer.kind == "char":
-        lack = "has no token" if len(words) == 1 else "have no tokens"
-    else:
-        lack = f"{'contains' if len(words) == 1 else 'contain'} characters with no token"
-    return f"{listed} {lack}: the model reads {read} instead."
+    by_bytes = tokenizer.kind != "words" and UNK not in sentence.ids
+    read = TEXTS("unseen.bytes") if by_bytes else TEXTS("unseen.unknown", unknown=unknown)
+    return TEXTS("unseen.instead", lack=TEXTS(f"unseen.lack.{kind}", n=len(words), words=listed), read=read)
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:
@@ -283,9 +278,10 @@ def duration(seconds: float) -> str:
     """Formats seconds for a sentence: "8 s", "2 min 10 s", "1 h 5 min"."""
     seconds = max(0, round(seconds))
     if seconds < 100:
-        return f"{seconds} s"
+        return TEXTS("duration.seconds", seconds=seconds)
     minutes, rest = divmod(seconds, 60)
     if minutes < 60:
-        return f"{minutes} min" + (f" {rest} s" if rest and minutes < 10 else "")
+        exact = rest and minutes < 10
+        return TEXTS("duration.exact" if exact else "duration.minutes", minutes=minutes, seconds=rest)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h" + (f" {minutes} min" if minutes else "")
+    return TEXTS("duration.both" if minutes else "duration.hours", hours=hours, minutes=minutes)

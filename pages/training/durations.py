@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pages.shared.texts.catalogue import Texts
 from pages.shared.wording import duration
 from transformer.config import TrainConfig
 from transformer.files import read_json, write_json
 from transformer.interventions.names import plural
 from transformer.runs.benchmark import Benchmark, forecast
 
+TEXTS = Texts("live.run")
 ESTIMATE_FILE = "estimate.json"
 
 
@@ -56,7 +58,7 @@ def compared(folder: Path, train: TrainConfig, *, step: int, elapsed_s: float) -
     to_the_limit = step >= train.max_steps or (train.max_seconds is not None and elapsed_s >= train.max_seconds)
     if estimate is None or not to_the_limit:
         return ""
-    return f"estimated {duration(estimate.training_s)}, took {duration(elapsed_s)}"
+    return TEXTS("estimated", estimate=duration(estimate.training_s), took=duration(elapsed_s))
 
 
 def said(train: TrainConfig, measured: Benchmark, *, beside: Sequence[str] = (), after: Sequence[str] = ()) -> str:

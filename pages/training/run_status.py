@@ -7,6 +7,7 @@ import streamlit as st
 from pages.shared.context import sentence
 from pages.shared.fields import box
 from pages.shared.guard import guarded_fragment
+from pages.shared.texts.catalogue import Texts
 from pages.training import durations
 from pages.training.train_state import memory
 from transformer.access.ownership import may_change
@@ -17,17 +18,9 @@ from transformer.runs.queue import start_waiting
 from transformer.runs.run_folder import Run, list_runs
 from transformer.runs.status import RunError, Status
 
-REASONS = {
-    "max_steps": "all its steps are done",
-    "max_seconds": "time limit reached",
-    "target_exact_match": "it reached the target exact match",
-    "patience": "its validation loss no longer fell",
-    "asked": "as asked",
-}
+TEXTS = Texts("live.run")
 EVERY_S = 5.0
 """The seconds between two looks at the runs in progress."""
-ASKED = {"pause": "pausing", "stop": "stopping"}
-"""The words for a run between a request and its fulfilment."""
 
 
 def runs_here() -> list[Run]:
@@ -42,26 +35,44 @@ def state_word(run: Run) -> str:
     """Returns the state in a word or two: "training", "pausing", "paused", "scoring held-out pairs"."""
     status = run.status
     if status.active:
-        return ASKED[run.asked] if run.asked else status.phase or "training"
-    return "not started" if status.state == "queued" else status.state
+        return phase(run.asked or status.phase or "training")
+    return phase(status.state)
+
+
+def phase(name: str) -> str:
+    """Returns the word for what a run does, or is asked to do; the trainer's own where the catalogue has none."""
+    return TEXTS.table("phases").get(name.replace(" ", "_"), name)
+
+
+def brief(step: int, took: str) -> str:
+    """Returns where a run stands in a few words."""
+    return TEXTS("brief", step=step, took=took)
 
 
 def state_rest(run: Run) -> str:
     """Describes a run beside its state: the step, the time, the reason."""
     status, train = run.status, run.settings.train
-    limit = "" if train.max_seconds is not None else f" of {train.max_steps:,}"
     if run.place:
-        return f"number {run.place} in the queue" + (f" · continues from step {status.step:,}" if status.step else "")
+        continues = [TEXTS("continues", step=status.step)] if status.step else []
+        return " · ".join([TEXTS("queue", place=run.place), *continues])
     took = durations.duration(status.elapsed_s)
-    ended = durations.compared(run.folder, train, step=status.step, elapsed_s=status.elapsed_s) or f"in {took}"
-    parts = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else ended]
+    ended = durations.compared(run.folder, train, step=status.step, elapsed_s=status.elapsed_s) or TEXTS(
+        "took", took=took
+    )
+    parts = [_step(run), TEXTS("so_far", took=took) if status.active else ended]
     if status.active and status.phase == "training":
         left = durations.time_left(train, step=status.step, elapsed_s=status.elapsed_s)
-        at_most = "at most " if train.target_exact_match is not None else ""
-        parts += [] if left is None else [f"{at_most}about {durations.duration(left)} left"]
+        about = "at_most" if train.target_exact_match is not None else "about"
+        parts += [] if left is None else [TEXTS(f"left.{about}", left=durations.duration(left))]
     elif status.reason and status.state != "failed":
-        parts.append(REASONS.get(status.reason, status.reason))
+        parts.append(TEXTS.table("reasons").get(status.reason, status.reason))
     return " · ".join(parts)
+
+
+def _step(run: Run) -> str:
+    """Returns the step, and the last one unless the clock ends the run."""
+    train = run.settings.train
+    return TEXTS("step" if train.max_seconds is not None else "step_of", step=run.status.step, steps=train.max_steps)
 
 
 def share_done(run: Run) -> float:
@@ -73,7 +84,7 @@ def share_done(run: Run) -> float:
 
 def failure(status: Status) -> str:
     """Returns the error of a failed run as a sentence."""
-    return sentence(status.error or "the trainer ended without a message")
+    return sentence(status.error or TEXTS("no_message"))
 
 
 def act(run_id: str, request: str) -> None:
@@ -99,16 +110,21 @@ def actions(run: Run, *, key: str) -> None:
     """
     status, is_asked = run.status, run.asked is not None
     if not may_change(run.folder):
-        st.caption("Shared with you: you can look at it. Its sentences, note and file are its owner's alone.")
+        st.caption(TEXTS("shared"))
         return
     if run.resumable or (status.state == "queued" and not status.active):
-        label = "Resume" if run.resumable else "Start"
+        label = TEXTS("resume" if run.resumable else "start")
         _button(label, "resume", run, f"{key}-primary", icon=":material/play_arrow:")
     else:
         _button(
-            "Pause", "pause", run, f"{key}-primary", disabled=is_asked or not status.active, icon=":material/pause:"
+            TEXTS("pause"),
+            "pause",
+            run,
+            f"{key}-primary",
+            disabled=is_asked or not status.active,
+            icon=":material/pause:",
         )
-    label, icon = ("Cancel", ":material/close:") if status.waiting else ("Stop", ":material/stop:")
+    label, icon = (TEXTS("cancel"), ":material/close:") if status.waiting else (TEXTS("stop"), ":material/stop:")
     _button(
         label,
         "stop",
@@ -138,16 +154,16 @@ def look_inside(
     followed; a tick of the old page that arrives while the new one runs would leave that empty.
     """
     parameters: dict[str, object] = {"model": run_id} | ({"text": text} if text else {})
-    page, title = "pages/before/page.py", "Before attention"
+    page, title = "pages/before/page.py", TEXTS("look.before")
     if kinds_of(model):
-        page, title = "pages/attention/page.py", "the Attention page"
+        page, title = "pages/attention/page.py", TEXTS("look.attention")
         parameters |= {"layer": layer, "head": head, "kind": None if kind == "cross" else kind}
-    weights = "the newest weights" if step is None else f"its newest weights, of step {step:,}"
+    opens = TEXTS("look.newest", page=title) if step is None else TEXTS("look.of_step", page=title, step=step)
     st.page_link(
         page,
-        label="Look inside",
+        label=TEXTS("look.label"),
         icon=":material/search:",
-        help="There are no weights to look into yet" if disabled else f"Opens {title} on {weights}",
+        help=TEXTS("look.none_yet") if disabled else opens,
         disabled=disabled,
         query_params={k: str(v) for k, v in parameters.items() if v is not None},
     )
@@ -155,7 +171,7 @@ def look_inside(
 
 def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callable[[str], None]) -> None:
     """Renders the box to choose a run by name."""
-    box("Run", [run.id for run in found], chosen, on_choice, key=key, hide_label=True)
+    box(TEXTS("run"), [run.id for run in found], chosen, on_choice, key=key, hide_label=True)
 
 
 def _button(label: str, request: str, run: Run, key: str, *, icon: str, disabled: bool = False) -> None:
@@ -181,7 +197,4 @@ def _bars() -> None:
 
 def _stand_text(run: Run) -> str:
     """Returns the step, and the last one unless the clock ends the run; of a waiting run its place in the queue."""
-    if run.place:
-        return f"waiting, {run.place} in the queue"
-    limit = "" if run.settings.train.max_seconds is not None else f" of {run.settings.train.max_steps:,}"
-    return f"step {run.status.step:,}{limit}"
+    return TEXTS("waiting", place=run.place) if run.place else _step(run)

@@ -12,6 +12,7 @@ IDENTITY, TEACHERS, TEACHER_TOKEN = (
     "ATTENTION_LAB_TEACHERS",
     "ATTENTION_LAB_TEACHER_TOKEN",
 )
+LANGUAGE = "ATTENTION_LAB_LANGUAGE"
 PROXIES = "FORWARDED_ALLOW_IPS"
 """uvicorn's own variable: the addresses whose X-Forwarded headers it believes."""
 _LOOPBACK = "127.0.0.1,::1"
@@ -66,6 +67,9 @@ SERVER_SETTINGS = (
         "ATTENTION_LAB_CACHE_MB", "an eighth of the memory, 1000 at most", "Megabytes of results held for all visitors."
     ),
     ServerSetting("ATTENTION_LAB_MEASURE", "measured", "ask: no speed is measured until a visitor asks for it."),
+    ServerSetting(
+        LANGUAGE, "en", "The language of the texts: the name of a file in pages/shared/texts, or a file's path."
+    ),
     ServerSetting("ATTENTION_LAB_WARM_WORKER", "on", "off: no process is kept warm, which saves 300 MB."),
 )
 """All settings, in the order in which a document lists them."""

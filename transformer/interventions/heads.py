@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from transformer.interventions.names import plural, sublayer_name
+from transformer.interventions.names import plural
 from transformer.interventions.protocol import (
     AtBlock,
     Intervention,
@@ -100,12 +100,6 @@ class AblateHeads(OfHeads):
 
     def label(self) -> str:
         return f"{self.where_in_words} · {self._heads_in_words} off"
-
-    @property
-    def noun(self) -> str:
-        """The heads in words: "head 2 of layer 1's cross-attention"."""
-        heads = f"{plural(len(self.heads), 'head')} {' and '.join(map(str, self.heads))}"
-        return f"{heads} of layer {self.layer}'s {sublayer_name(self.stack, self.sublayer)}"
 
 
 @dataclass(frozen=True)

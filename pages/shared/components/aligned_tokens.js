@@ -2,12 +2,12 @@ export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
   setKindColours(root, data.colours);
   const list = document.createElement("ol");
-  list.setAttribute("aria-label", data.labels.join(" and "));
+  list.setAttribute("aria-label", filled(SAID.aligned_tokens.both, { first: data.labels[0], second: data.labels[1] }));
   for (const column of data.columns) {
     const item = document.createElement("li");
     item.className = "pair";
     item.append(...column.map(chip));
-    item.setAttribute("aria-label", column.map((token, row) => `${data.labels[row]}: ${token ? spoken(token) : "nothing"}`).join("; "));
+    item.setAttribute("aria-label", column.map((token, row) => `${data.labels[row]}: ${token ? spoken(token) : SAID.aligned_tokens.nothing}`).join("; "));
     list.append(item);
   }
   const names = document.createElement("div");
@@ -26,7 +26,7 @@ function chip(token) {
   const element = document.createElement("div");
   if (!token) {
     element.className = "gap";
-    element.title = "This output has no token here.";
+    element.title = SAID.aligned_tokens.none;
     return element;
   }
   fillToken(element, token);
@@ -34,7 +34,7 @@ function chip(token) {
   number.className = "probability";
   number.textContent = shortProbability(token.probability);
   element.append(number);
-  element.title = [...notesOf(token), `Probability ${token.probability} when it was written.`].join(" ");
+  element.title = [...notesOf(token), filled(SAID.aligned_tokens.probability, { p: token.probability })].join(" ");
   return element;
 }
 

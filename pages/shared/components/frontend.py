@@ -16,6 +16,7 @@ from jaxtyping import Shaped
 from numpy import ndarray
 from streamlit.components.v2 import component
 
+from pages.shared.texts.catalogue import Texts
 from transformer.figures import theme
 from transformer.figures.labels import SPECIAL_TOKENS, WORD_START, readable
 from transformer.model.kinds import KindName
@@ -23,6 +24,8 @@ from transformer.text.tokenizer import SPECIALS, UNK
 
 NONE_UNSEEN: Mapping[int, str] = MappingProxyType({})
 
+TEXTS = Texts("components")
+"""What scripts say, by their names."""
 _FOLDER = Path(__file__).parent
 _ROOT = "<div class='root'></div>\n"
 
@@ -43,8 +46,11 @@ class Live:
 def declared(
     name: str, *, css: Sequence[str], js: Sequence[str], html: str = _ROOT, reports: Sequence[str] = ()
 ) -> Callable[..., Any]:
-    """Declares a component with these files of this folder; `reports` names the values that its script reports."""
-    mount = component(f"attention_lab_{name}", html=html, css=text_of(*css), js=text_of(*js))
+    """Declares a component with these files of this folder; `reports` names the values that its script reports.
+
+    A script finds its own texts of the catalogue in `SAID`, by its name.
+    """
+    mount = component(f"attention_lab_{name}", html=html, css=text_of(*css), js=_said_by(js) + text_of(*js))
     return partial(mount, **{f"on_{report}_change": _rerun_only for report in reports})
 
 
@@ -52,6 +58,16 @@ def reserve(key: str, height: float) -> None:
     """Keeps room for a component, in rem: its code arrives later, and what stands below it would move."""
     name = re.sub(r"[^\w-]", "-", key.strip())
     st.html(f"<style>.st-key-{name} {{min-height: {height}rem}}</style>")
+
+
+def _said_by(scripts: Sequence[str]) -> str:
+    """Returns a script with the texts of others and the function that fills in values; empty where they say nothing."""
+    said = {name: texts for name in map(_stem, scripts) if (texts := TEXTS.table(name))}
+    return f"const SAID = {json.dumps(said, ensure_ascii=False)};\n{text_of('filled.js')}\n" if said else ""
+
+
+def _stem(script: str) -> str:
+    return script.removesuffix(".js")
 
 
 def text_of(*names: str) -> str:

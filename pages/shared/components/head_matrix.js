@@ -42,8 +42,8 @@ export default live(function ({ data, parentElement, setTriggerValue }) {
   spoken.setAttribute("aria-live", "polite");
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  const pressed = data.forbids ? "forbids a cell or allows it again" : "chooses a cell";
-  canvas.setAttribute("aria-label", `${data.label}. Arrow keys move${data.unclickable ? "" : `, Enter ${pressed}`}.`);
+  const pressed = data.forbids ? SAID.head_matrix.move_and_forbid : SAID.head_matrix.move_and_choose;
+  canvas.setAttribute("aria-label", `${data.label}. ${data.unclickable ? SAID.head_matrix.move : pressed}`);
   parts.across.textContent = data.titles[1];
   parts.down.textContent = data.titles[0];
   const names = { row: data.rows.map((token) => name(token, parts.rows)), column: data.columns.map((token) => name(token, parts.columns)) };
@@ -128,8 +128,8 @@ export default live(function ({ data, parentElement, setTriggerValue }) {
     const ruler = box("ruler");
     ruler.append(bar, ends);
     element.append(ruler, sample("", data.quantity));
-    if (state?.includes(MASKED)) element.append(sample("masked", "masked"));
-    if (state?.includes(FORBIDDEN)) element.append(sample("forbidden", "forbidden by a switch"));
+    if (state?.includes(MASKED)) element.append(sample("masked", SAID.head_matrix.legend_masked));
+    if (state?.includes(FORBIDDEN)) element.append(sample("forbidden", SAID.head_matrix.legend_forbidden));
     if (state?.includes(WEAK)) element.append(sample("weak", data.weak_label));
     return element;
   }
@@ -287,11 +287,12 @@ export default live(function ({ data, parentElement, setTriggerValue }) {
       [`${data.names[1]} `, bold(data.columns[column].full), data.column_notes[column] ? `, ${data.column_notes[column]}` : ""],
     ];
     const value = values[index];
-    const most = largest ? ` of at most ${Number(largest[index].toPrecision(4))} ${data.unit}` : "";
-    lines.push([Number.isNaN(value) ? `no ${data.quantity}: this row sees nothing` : `${data.quantity} ${exact(value)}${most}`]);
-    if (state?.[index] === MASKED) lines.push(["masked: this query may not see this key"]);
-    if (state?.[index] === FORBIDDEN) lines.push([`forbidden by a switch${data.forbids ? ": a click allows it again" : ""}`]);
-    if (state?.[index] === WEAK) lines.push([`${data.weak_label}, so not drawn`]);
+    const most = largest && `${Number(largest[index].toPrecision(4))} ${data.unit}`;
+    const bound = most ? ` ${filled(SAID.head_matrix.largest, { most })}` : "";
+    lines.push([Number.isNaN(value) ? filled(SAID.head_matrix.none, data) : `${data.quantity} ${exact(value)}${bound}`]);
+    if (state?.[index] === MASKED) lines.push([SAID.head_matrix.masked]);
+    if (state?.[index] === FORBIDDEN) lines.push([data.forbids ? SAID.head_matrix.allow : SAID.head_matrix.forbidden]);
+    if (state?.[index] === WEAK) lines.push([filled(SAID.head_matrix.not_drawn, { why: data.weak_label })]);
     return lines;
   }
 

@@ -33,15 +33,15 @@ function copy(points) {
 function build(root, data) {
   const state = { moving: false };
   const planes = make("div", { class: "planes" });
-  state.left = plane(planes, "query and keys", data.reach);
-  state.right = plane(planes, "values and output", data.reach);
+  state.left = plane(planes, SAID.plane.query_and_keys, data.reach);
+  state.right = plane(planes, SAID.plane.values_and_output, data.reach);
   state.triangle = state.right.appendChild(make("polygon", { class: "hull" }, SVG));
   state.lines = data.names.map(() => state.right.appendChild(make("line", {}, SVG)));
-  state.output = state.right.appendChild(spot("output", 24));
+  state.output = state.right.appendChild(spot(SAID.plane.output, 24));
   state.handles = [
-    handle(state, state.left, "query", (now) => now.query),
-    ...data.names.map((name, i) => handle(state, state.left, `key ${name}`, (now) => now.keys[i])),
-    ...data.names.map((name, i) => handle(state, state.right, `value ${name}`, (now) => now.values[i])),
+    handle(state, state.left, "q", SAID.plane.query, (now) => now.query),
+    ...data.names.map((name, i) => handle(state, state.left, name, filled(SAID.plane.key, { name }), (now) => now.keys[i])),
+    ...data.names.map((name, i) => handle(state, state.right, name, filled(SAID.plane.value, { name }), (now) => now.values[i])),
   ];
   state.left.append(state.handles[0].group); // above the keys, so that it can be taken where it meets one
   state.table = make("table", {});
@@ -89,9 +89,10 @@ function spot(name, above = -12) {
   return group;
 }
 
-function handle(state, svg, name, pointOf) {
-  const arrow = name.startsWith("value") ? null : svg.appendChild(make("line", { class: "arrow" }, SVG));
-  const group = spot(name.split(" ").at(-1).replace("query", "q"));
+// A point that can be dragged: queries and keys at the end of an arrow, values alone.
+function handle(state, svg, mark, name, pointOf) {
+  const arrow = svg === state.right ? null : svg.appendChild(make("line", { class: "arrow" }, SVG));
+  const group = spot(mark);
   group.prepend(make("circle", { class: "grip", r: 18 }, SVG));
   svg.append(group);
   const move = (point) => {
@@ -164,7 +165,7 @@ function draw(state) {
     if (arrow) joined(arrow, state, [0, 0], point, colour, 2);
     group.setAttribute("tabindex", data.locked ? "-1" : "0");
     group.setAttribute("role", data.locked ? "img" : "button");
-    group.setAttribute("aria-label", `${name} at ${point.map((value) => written(value, 1)).join(", ")}`);
+    group.setAttribute("aria-label", filled(SAID.plane.at, { name, place: point.map((value) => written(value, 1)).join(", ") }));
   });
   lines.forEach((line, i) => joined(line, state, found.output, state.values[i], colours[i], 1 + 9 * found.weights[i]));
   const corners = data.hull ? state.values : [];
@@ -196,7 +197,7 @@ function joined(line, state, from, to, colour, width) {
 
 function table({ table: element, data, keys, values }, { products, scores, weights, output }, colours) {
   const scaled = data.divisor !== 1;
-  const heads = ["", "key k", "q · k", ...(scaled ? ["÷ √2"] : []), "softmax = weight", "value"];
+  const heads = ["", SAID.plane.key_column, "q · k", ...(scaled ? ["÷ √2"] : []), SAID.plane.weight_column, SAID.plane.value_column];
   const rows = data.names.map((name, i) => [
     name,
     pair(keys[i], 1),
@@ -208,7 +209,7 @@ function table({ table: element, data, keys, values }, { products, scores, weigh
   element.replaceChildren(
     row(heads, "th"),
     ...rows.map((cells, i) => row(cells, "td", colours[i])),
-    row(["output", ...Array(heads.length - 2).fill(""), pair(output, 2)], "td"),
+    row([SAID.plane.output, ...Array(heads.length - 2).fill(""), pair(output, 2)], "td"),
   );
 }
 

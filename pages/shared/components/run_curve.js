@@ -158,7 +158,7 @@ function show(root, state, at) {
       const index = at === null ? series.x.length - 1 : series.x.findLastIndex((step) => step <= at);
       const value = series.y[index];
       const known = index >= 0 && panel.scale.shows(value);
-      const step = at !== null && series.style === "main" && series.x[index] !== at ? ` at ${series.x[index]}` : "";
+      const step = at !== null && series.style === "main" && series.x[index] !== at ? ` ${filled(SAID.run_curve.at, { step: series.x[index] })}` : "";
       panel.values[i].textContent = known && at !== null ? `${three(value)}${panel.unit}${step}` : "";
       panel.dots[i].setAttribute("visibility", at !== null && known ? "visible" : "hidden");
       if (known) panel.dots[i].setAttribute("cx", state.x(series.x[index]));
@@ -175,7 +175,7 @@ function describe(root, state) {
   const said = state.panels.flatMap((panel) =>
     panel.series.map((series, i) => `${series.name} ${panel.values[i]?.textContent ?? ""}`));
   const where = state.at === null ? "" : `${state.data.x_title} ${state.at}: `;
-  root.setAttribute("aria-label", `${where}${said.join("; ")}. Arrow keys read the curves.`);
+  root.setAttribute("aria-label", `${where}${said.join("; ")}. ${SAID.run_curve.read}`);
 }
 
 function three(value) {

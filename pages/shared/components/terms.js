@@ -154,7 +154,7 @@ function explain(found, of) {
 function meaning(term) {
   const line = document.createElement("div");
   const name = Object.assign(document.createElement("strong"), { textContent: term.dataset.term });
-  const paper = term.dataset.section && ` In the paper: section ${term.dataset.section}.`;
+  const paper = term.dataset.section && ` ${filled(SAID.terms.section, { section: term.dataset.section })}`;
   line.append(name, ` · ${term.dataset.meaning}${paper}`);
   return line;
 }

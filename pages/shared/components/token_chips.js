@@ -15,7 +15,7 @@ export default live(function ({ data, parentElement }) {
       number.className = "probability";
       number.textContent = shortProbability(probability);
       item.append(number);
-      item.title = [...notesOf(token), `Probability ${probability}.`].join(" ");
+      item.title = [...notesOf(token), filled(SAID.token_chips.probability, { p: probability })].join(" ");
     }
     list.append(item);
   });

@@ -4,9 +4,9 @@ const SMALLEST = 0.52; // of the room around it, squared
 const FAINTEST = 1 / 512; // a line of less opacity would change no pixel
 const FADED = 40; // pixels of the edge behind which more stands, as in the style sheet
 const AT_REST = matchMedia("(hover: none)").matches
-  ? "Tap a token to see what it looks at."
-  : "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
-const SCROLLS = " More stands to the right: scroll sideways.";
+  ? SAID.token_lines.tap
+  : SAID.token_lines.point;
+const SCROLLS = ` ${SAID.token_lines.scroll}`;
 
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
@@ -51,7 +51,7 @@ export default function ({ data, parentElement }) {
     const element = document.createElement("div");
     element.className = `row ${side}`;
     element.setAttribute("role", "toolbar");
-    element.setAttribute("aria-label", `${data.labels[side]} tokens`);
+    element.setAttribute("aria-label", filled(SAID.token_lines.tokens, { row: data.labels[side] }));
     data[side].forEach((token, index) => {
       const chip = document.createElement("button");
       chip.type = "button";
@@ -116,8 +116,7 @@ export default function ({ data, parentElement }) {
     const found = strongest(side, index)
       .map(({ token, weight }) => `${token.text} ${short(weight)}`)
       .join(", ");
-    const verb = side === "target" ? "looks at" : "is looked at by";
-    return `${spoken(data[side][index])}; ${verb} ${found}`;
+    return `${spoken(data[side][index])}; ${verb(side)} ${found}`;
   }
 
   function show(at) {
@@ -151,7 +150,7 @@ export default function ({ data, parentElement }) {
       return;
     }
     const [side, index] = at;
-    const parts = [bold(data[side][index].text), side === "target" ? " looks at " : " is looked at by "];
+    const parts = [bold(data[side][index].text), ` ${verb(side)} `];
     strongest(side, index).forEach(({ token, weight }, rank) => {
       parts.push(rank ? " · " : "", bold(token.text), ` ${weight.toFixed(3)}`);
     });
@@ -197,6 +196,10 @@ export default function ({ data, parentElement }) {
 function middle(chip, frame, edge, scrolled) {
   const box = chip.getBoundingClientRect();
   return [box.left + box.width / 2 - frame.left + scrolled, box[edge] - frame.top];
+}
+
+function verb(side) {
+  return side === "target" ? SAID.token_lines.looks_at : SAID.token_lines.looked_at_by;
 }
 
 function same(a, b) {

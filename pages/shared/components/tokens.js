@@ -26,22 +26,24 @@ function fillToken(element, token) {
 }
 
 const MARKS = {
-  "<s>": "The start mark: nothing is written yet.",
-  "</s>": "The end mark: the text is complete.",
-  "<pad>": "Padding: it makes sentences of a batch equally long.",
-  "<unk>": "Stands for a word that the model does not know.",
+  "<s>": SAID.tokens.start,
+  "</s>": SAID.tokens.end,
+  "<pad>": SAID.tokens.padding,
+  "<unk>": SAID.tokens.unknown,
 };
 
 function notesOf(token) {
   const notes = token.special && MARKS[token.text] ? [MARKS[token.text]] : [];
-  if (token.unseen) notes.push("This word was never seen in training.");
-  if (token.read_as) notes.push(`It reads ${token.read_as} instead.`);
-  if (token.changed) notes.push(token.note || "Differs from the output it is compared with.");
+  if (token.unseen) notes.push(SAID.tokens.unseen);
+  if (token.read_as) notes.push(filled(SAID.tokens.read_as, { token: token.read_as }));
+  if (token.changed) notes.push(token.note || SAID.tokens.changed);
   return notes;
 }
 
 function spoken(token) {
-  return [token.text, token.unseen ? "never seen in training" : "", token.read_as ? `read as ${token.read_as}` : "", token.changed ? "changed" : ""]
+  const unseen = token.unseen && SAID.tokens.say_unseen;
+  const read = token.read_as && filled(SAID.tokens.say_read_as, { token: token.read_as });
+  return [token.text, unseen, read, token.changed && SAID.tokens.say_changed]
     .filter(Boolean)
     .join(", ");
 }

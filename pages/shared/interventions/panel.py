@@ -9,10 +9,12 @@ from pages.shared.context import PageContext, say
 from pages.shared.fields import popover
 from pages.shared.interventions.fields import fields_form
 from pages.shared.interventions.forms import copy_form, masks_form, name_form, parts_form, row_form
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import choose, problems, session
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import INTERVENTIONS
 
+TEXTS = Texts("frame.switches")
 _SECTIONS: dict[str, Callable[[PageContext], None]] = {
     "Parts": parts_form,
     "Masks": masks_form,
@@ -28,9 +30,7 @@ def switch_chips(context: PageContext) -> None:
     """Renders a chip for each applied switch; a click removes it."""
     say(*problems("switch"))
     if not context.inspection.ended and not context.view.switches:
-        st.caption(
-            f"No end mark was written: the output was cut off at {len(context.inspection.target_tokens)} tokens."
-        )
+        st.caption(TEXTS("endless", tokens=len(context.inspection.target_tokens)))
     if not context.view.switches:
         return
     with st.container(horizontal=True, gap="small"):
@@ -40,18 +40,18 @@ def switch_chips(context: PageContext) -> None:
                 key=f"remove-{spec}",
                 icon=":material/close:",
                 icon_position="right",
-                help="Remove",
+                help=TEXTS("remove"),
                 on_click=lambda spec=spec: choose(switches=session().view.without(spec).switches),
             )
         if len(context.view.switches) > 1:
-            st.button("Clear all", key="remove-all", type="tertiary", on_click=lambda: choose(switches=()))
+            st.button(TEXTS("clear"), key="remove-all", type="tertiary", on_click=lambda: choose(switches=()))
     for note in idle_notes(context.inspection, causal_mask=not context.lab.model.needs_recomputation()):
         st.caption(wording.plain(note))
 
 
 def switch_popover(context: PageContext) -> None:
     """Renders a button that opens the panel."""
-    popover("Switches", lambda: switch_panel(context), key="switches")
+    popover(TEXTS("switches"), lambda: switch_panel(context), key="switches")
 
 
 def switch_panel(context: PageContext) -> None:

@@ -8,6 +8,7 @@ from pages.shared.context import say, sentence, with_usable_switches
 from pages.shared.registry import PAGES, REOPENABLE
 from pages.shared.saved.opened import OpenedCapsule, bring_models, open_capsule
 from pages.shared.saved.verdict import render_verdict
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.packed_link import CannotOpen, Parameters, from_file
 from pages.shared.url.view_state import View
 from transformer.capsules.capsule import ENDING
@@ -18,6 +19,7 @@ from transformer.runs.status import RunError
 
 MAX_MB = 300
 """The size limit of an upload, which is held in memory while it is checked."""
+TEXTS = Texts("page_end.opening")
 _PAGES = {page.url: page for page in PAGES}
 _LESSONS = next(page for page in PAGES if page.folder == "learn")
 
@@ -25,7 +27,7 @@ _LESSONS = next(page for page in PAGES if page.folder == "learn")
 def open_saved(key: str) -> None:
     """Renders a field for the file, and the link that opens it on its page."""
     kinds = [ENDING.removeprefix("."), "json"]
-    file = st.file_uploader("A view or analysis saved before", type=kinds, key=f"{key}-reopen", max_upload_size=MAX_MB)
+    file = st.file_uploader(TEXTS("file"), type=kinds, key=f"{key}-reopen", max_upload_size=MAX_MB)
     if file is None:
         return
     try:
@@ -36,25 +38,24 @@ def open_saved(key: str) -> None:
     except CannotOpen as error:
         say(str(error))
     except (CapsuleError, RunError) as error:
-        say(f"This file was not opened: {str(error).rstrip('.')}.")
+        say(TEXTS("refused", why=str(error).rstrip(".")))
 
 
 def _open_capsule(file: UploadedFile, key: str) -> None:
-    with st.spinner("Checking the file"):
+    with st.spinner(TEXTS("checking")):
         found = open_capsule(file.file_id, file.getvalue())
     manifest = found.capsule.manifest
     if manifest.page not in _PAGES:
-        raise CapsuleError(f"it is of the page {manifest.page!r}, which is not here")
+        raise CapsuleError(TEXTS("no_page", page=manifest.page))
     carried = [model for model in found.missing if not model.shipped]
     if absent := [model.name for model in found.missing if model.shipped]:
-        raise CapsuleError(f"Attention Lab ships no model {absent[0]!r} here, and the file does not carry it")
+        raise CapsuleError(TEXTS("no_model", model=absent[0]))
     if carried:
         names = ", ".join(wording.plain(model.name) for model in carried)
-        st.markdown(f"It carries **{names}**, which is not among the models here. It is checked before it is kept.")
-        label = "Add its model to my runs" if len(carried) == 1 else "Add its models to my runs"
-        if not st.button(label, icon=":material/download:", key=f"{key}-bring"):
+        st.markdown(TEXTS("carries", models=names))
+        if not st.button(TEXTS("add", n=len(carried)), icon=":material/download:", key=f"{key}-bring"):
             return
-        with st.spinner("Checking the model"):
+        with st.spinner(TEXTS("checking_model")):
             bring_models(found, file.getvalue())
         st.rerun()
     render_verdict(found)
@@ -66,14 +67,14 @@ def _offer(page: str, parameters: Parameters) -> None:
     if page in REOPENABLE:
         say(*misfits(parameters))
     opened = _PAGES[page]
-    label = f"Open it on {opened.title}"
+    label = TEXTS("open", page=opened.title)
     st.page_link(opened.path, label=label, icon=":material/arrow_forward:", query_params=parameters)
 
 
 def _offer_lesson(found: OpenedCapsule) -> None:
     lesson = found.capsule.manifest.lesson
     if lesson and found.capsule.manifest.page != _LESSONS.url:
-        st.page_link(_LESSONS.path, label="Go on with its lesson", icon=":material/school:", query_params=lesson)
+        st.page_link(_LESSONS.path, label=TEXTS("lesson"), icon=":material/school:", query_params=lesson)
 
 
 def _of_model(view: View, lab: Lab) -> list[str]:
@@ -82,7 +83,7 @@ def _of_model(view: View, lab: Lab) -> list[str]:
     try:
         loading.get_sentence(lab, view.text)
     except ValueError as error:
-        return [*said, f"{sentence(str(error))} An example will be shown."]
+        return [*said, TEXTS("example", problem=sentence(str(error)))]
     return [*said, *(problem.sentence for problem in with_usable_switches(view, lab)[1])]
 
 
@@ -94,5 +95,5 @@ def misfits(parameters: Parameters) -> tuple[str, ...]:
         if view.model:
             said += _of_model(view, loading.get_lab(view.model))
     except CheckpointError as error:
-        said.append(f"{sentence(str(error))} Another model will be shown.")
+        said.append(TEXTS("other_model", problem=sentence(str(error))))
     return tuple(one.replace("The link", "The view", 1) for one in said)

@@ -14,9 +14,11 @@ from pages.shared.saved.reporting import render_reporting
 from pages.shared.saved.saving import render_saving
 from pages.shared.saved.shown import begin_page, figures_shown
 from pages.shared.saved.verdict import fill_verdict, place_verdict
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import is_lesson
 
-SAVE, REPORT, OPEN = "Save this analysis", "Report", "Open a saved one"
+TEXTS = Texts("page_end")
+SAVE, REPORT, OPEN = TEXTS("save"), TEXTS("report"), TEXTS("open")
 _WIDTH = 520
 
 
@@ -34,21 +36,21 @@ def saved_and_reported(title: str) -> Iterator[None]:
         return
     st.space("small")
     with st.container(horizontal=True, gap="small", key="page-end"):
-        _popover(SAVE, ":material/save:", lambda: render_saving(page, title))
+        _popover("save", SAVE, ":material/save:", lambda: render_saving(page, title))
         if figures_shown():
-            _popover(REPORT, ":material/description:", lambda: render_reporting(page, title))
-        _popover(OPEN, ":material/folder_open:", lambda: open_saved("page-end"))
-    if not any(st.session_state.get(_key(label)) for label in (SAVE, REPORT)):
+            _popover("report", REPORT, ":material/description:", lambda: render_reporting(page, title))
+        _popover("open", OPEN, ":material/folder_open:", lambda: open_saved("page-end"))
+    if not any(st.session_state.get(_key(name)) for name in ("save", "report")):
         forget_made()
 
 
-def _popover(label: str, icon: str, render: Callable[[], object]) -> None:
+def _popover(name: str, label: str, icon: str, render: Callable[[], object]) -> None:
     def guarded() -> None:
-        with st.container(width=_WIDTH, key=f"{_key(label)}-panel"), guard(f"“{label}”"):
+        with st.container(width=_WIDTH, key=f"{_key(name)}-panel"), guard(f"“{label}”"):
             render()
 
-    popover(label, guarded, key=_key(label), icon=icon, quiet=True)
+    popover(label, guarded, key=_key(name), icon=icon, quiet=True)
 
 
-def _key(label: str) -> str:
-    return f"page-end-{label.split()[0].lower()}"
+def _key(name: str) -> str:
+    return f"page-end-{name}"

@@ -8,6 +8,7 @@ from pages.shared.context import is_dark, say, sentence
 from pages.shared.registry import REOPENABLE
 from pages.shared.saved.made import Made, offer, show_made
 from pages.shared.saved.shown import figures_shown
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.address import link_shown, parameters_shown
 from pages.shared.url.session import session
 from transformer.capsules.capsule import versions_here
@@ -16,49 +17,42 @@ from transformer.reports.html_report import html_report
 from transformer.reports.markdown_report import markdown_report
 from transformer.reports.report import Report, Section
 
-_KINDS: dict[str, tuple[str, str, str, Callable[[Report], str | bytes]]] = {
-    "HTML": (
-        "html",
-        "text/html",
-        "One file, about 5 MB, that opens without a network.",
-        html_report,
-    ),
-    "Bundle": (
-        "zip",
-        "application/zip",
-        "A zip file, about 2 MB: the report as HTML and Markdown, a page for each figure beside one plotly that they "
-        "share, every number as CSV, every program.",
-        bundle,
-    ),
-    "Markdown": ("md", "text/markdown", "Text: settings, numbers, code and proofs, without pictures.", markdown_report),
+TEXTS = Texts("page_end.reporting")
+_KINDS: dict[str, tuple[str, str, Callable[[Report], str | bytes]]] = {
+    "html": ("html", "text/html", html_report),
+    "bundle": ("zip", "application/zip", bundle),
+    "markdown": ("md", "text/markdown", markdown_report),
 }
 
 
 def render_reporting(page: str, title: str) -> None:
     """Renders the choice of a format, and the report once it is made."""
     figures = figures_shown()
-    n = len(figures)
-    st.caption(f"The {'figure' if n == 1 else f'{n} figures'} of this page with settings, numbers, code and proofs.")
-    kind = st.segmented_control("Format", list(_KINDS), default="HTML", required=True, key="report-kind") or "HTML"
-    end, mime, said, write = _KINDS[kind]
-    st.caption(said)
-    checked = st.toggle("Run all checks now", value=True, key="report-checked")
-    if st.button("Make the report", icon=":material/description:", key="report-make"):
+    st.caption(TEXTS("what", n=len(figures)))
+    kinds = {TEXTS(f"kinds.{kind}"): kind for kind in _KINDS}
+    first = next(iter(kinds))
+    kind = kinds[st.segmented_control(TEXTS("format"), kinds, default=first, required=True, key="report-kind") or first]
+    end, mime, write = _KINDS[kind]
+    st.caption(TEXTS(f"holds.{kind}"))
+    checked = st.toggle(TEXTS("check"), value=True, key="report-checked")
+    if st.button(TEXTS("make"), icon=":material/description:", key="report-make"):
         try:
             made = write(_report(page, title, checked=checked))
         except (ValueError, OSError) as error:
-            say(sentence(f"the report cannot be made: {error}"))
+            say(sentence(TEXTS("refused", why=error)))
         else:
             content = made.encode() if isinstance(made, str) else made
             show_made(Made("report", f"{page}-report.{end}", mime, content))
-    offer("report", "Download")
+    offer("report", TEXTS("download"))
 
 
 def _report(page: str, title: str, *, checked: bool) -> Report:
     figures, dark, sections = figures_shown(), is_dark(), list[Section]()
     with st.empty():
         for number, figure in enumerate(figures, 1):
-            st.progress((number - 1) / len(figures), f"{number} of {len(figures)}: {figure.title}")
+            st.progress(
+                (number - 1) / len(figures), TEXTS("progress", number=number, total=len(figures), figure=figure.title)
+            )
             sections.append(figure.section(checked=checked, dark=dark))
         st.empty()
     memory = session()

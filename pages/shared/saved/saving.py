@@ -10,6 +10,7 @@ from pages.shared.registry import REOPENABLE
 from pages.shared.saved.made import Made, offer, show_made
 from pages.shared.saved.opened import MODEL_PARAMETERS
 from pages.shared.saved.shown import ShownFigure, figures_shown
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.address import parameters_shown
 from pages.shared.url.session import session
 from transformer.capsules.capsule import ENDING, Shown, decodings_of, write_capsule
@@ -18,22 +19,21 @@ from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError
 from transformer.lab import Lab
 from transformer.runs.labels import LONGEST_NOTE
 
+TEXTS = Texts("page_end.saving")
+
 
 def render_saving(page: str, title: str) -> None:
     """Renders a form for a note, and the file once it is made."""
-    st.caption(
-        "One file with all that this page shows: model, sentence, switches, numbers. Wherever Attention Lab opens it, "
-        "it shows the same page, and says where its numbers differ."
-    )
+    st.caption(TEXTS("what"))
     with st.form("save-analysis", border=False):
-        notes = st.text_area("Notes", max_chars=LONGEST_NOTE, height=90, key="save-notes")
-        if st.form_submit_button("Make the file", icon=":material/inventory_2:"):
-            with st.spinner("Packing"):
+        notes = st.text_area(TEXTS("notes"), max_chars=LONGEST_NOTE, height=90, key="save-notes")
+        if st.form_submit_button(TEXTS("make"), icon=":material/inventory_2:"):
+            with st.spinner(TEXTS("packing")):
                 try:
                     show_made(_packed(page, title, notes))
                 except (CapsuleError, CheckpointError, ValueError) as error:
-                    say(f"This page cannot be saved: {str(error).rstrip('.')}.")
-    offer("save", "Download")
+                    say(TEXTS("refused", why=str(error).rstrip(".")))
+    offer("save", TEXTS("download"))
 
 
 def _packed(page: str, title: str, notes: str) -> Made:

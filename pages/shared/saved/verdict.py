@@ -9,25 +9,27 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.shared import wording
 from pages.shared.saved.opened import OpenedCapsule, close, kept
 from pages.shared.saved.shown import ShownFigure, figures_shown
+from pages.shared.texts.catalogue import Texts
 from transformer.capsules.comparison import Compared, compare_figure
 
+TEXTS = Texts("page_end.verdict")
 _MAX_ROWS = 20
 
 
 def render_verdict(found: OpenedCapsule, figures: Sequence[Compared] = ()) -> None:
     """Renders what agrees and what differs, and the capsule's notes and other versions."""
-    said = [_said(found.rows, "A fresh pass here")] if found.rows else []
+    said = [_said(found.rows, TEXTS("pass"))] if found.rows else []
     if figures:
-        said.append(_said(figures, "The figures on this page"))
+        said.append(_said(figures, TEXTS("figures")))
     wrong = [row for row in (*found.rows, *figures) if not row.holds]
     said += map(_difference, wrong[:_MAX_ROWS])
     if len(wrong) > _MAX_ROWS:
-        said.append(f"And {len(wrong) - _MAX_ROWS} more.")
+        said.append(TEXTS("more", total=len(wrong) - _MAX_ROWS))
     st.markdown("  \n".join(said))
     if notes := found.capsule.manifest.notes:
-        st.markdown("  \n".join(["**Notes**", *map(wording.plain, notes.splitlines())]))
+        st.markdown("  \n".join([f"**{TEXTS('notes')}**", *map(wording.plain, notes.splitlines())]))
     if found.versions:
-        st.caption(f"Versions: {wording.plain('; '.join(found.versions))}.")
+        st.caption(TEXTS("versions", versions=wording.plain("; ".join(found.versions))))
 
 
 def place_verdict(page: str) -> DeltaGenerator | None:
@@ -46,12 +48,11 @@ def fill_verdict(place: DeltaGenerator | None) -> None:
     with place, st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             made = manifest.created.replace("T", " ").split("+")[0]
-            st.markdown(f"**Opened from a file** saved {wording.plain(made)} UTC", width="stretch")
-            st.button("Close", type="tertiary", icon=":material/close:", key="capsule-close", on_click=close)
+            st.markdown(TEXTS("opened", at=wording.plain(made)), width="stretch")
+            st.button(TEXTS("close"), type="tertiary", icon=":material/close:", key="capsule-close", on_click=close)
         render_verdict(found, figures)
         if left := len(found.capsule.figures) - len(figures):
-            n = len(found.capsule.figures)
-            st.caption(f"{left} of the {n} saved figures are not on the page as it is now, or carry no numbers.")
+            st.caption(TEXTS("left", left=left, total=len(found.capsule.figures)))
 
 
 def _is_of(found: OpenedCapsule, page: str) -> bool:
@@ -72,15 +73,15 @@ def _difference(row: Compared) -> str:
     """Says what differs, where, and by how much."""
     parts = [f":red[:material/close:] **{wording.plain(row.what)}**: {wording.plain(row.where)}"]
     if row.saved or row.fresh:
-        parts.append(f"saved {wording.plain(row.saved)}, here {wording.plain(row.fresh)}")
+        parts.append(TEXTS("values", saved=wording.plain(row.saved), fresh=wording.plain(row.fresh)))
     if isfinite(row.deviation) and row.count:
-        allowed = wording.number(row.tolerance)
-        parts.append(f"deviation {wording.number(row.deviation)} (allowed: {allowed})")
+        deviation, allowed = wording.number(row.deviation), wording.number(row.tolerance)
+        parts.append(TEXTS("deviation", deviation=deviation, allowed=allowed))
     return "; ".join(parts) + "."
 
 
 def _said(rows: Sequence[Compared], what: str) -> str:
     numbers, failing = sum(row.count for row in rows), [row for row in rows if not row.holds]
     if failing:
-        return f":red[:material/error: **{what}: {len(failing)} of {len(rows)} comparisons differ.**]"
-    return f":green[:material/verified: **{what}: all {numbers:,} saved numbers agree.**]"
+        return f":red[:material/error: **{TEXTS('differ', what=what, failing=len(failing), total=len(rows))}**]"
+    return f":green[:material/verified: **{TEXTS('agree', what=what, total=numbers)}**]"

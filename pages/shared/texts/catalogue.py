@@ -1,9 +1,13 @@
 """The catalogue of texts that lie apart from code: a file for each language, whose texts are found by their names.
 
+A server speaks one language, English unless $ATTENTION_LAB_LANGUAGE names another one's file. What that lacks is said
+in English.
+
 A text may hold values in braces, as `str.format` has them. One with a number in it that asks for other words is a
 table: "one" and "other" as in CLDR's plural rules, and "none" for exactly 0 where that is said differently.
 """
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,9 +16,11 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from transformer.access.server_settings import LANGUAGE, ServerSettingError
+
 _FOLDER = Path(__file__).parent
-LANGUAGE = "en"
-"""The language of the pages, and the name of its file here."""
+ORIGINAL = _FOLDER / "en.toml"
+"""The texts of which those in other languages are translations."""
 PLURALS: Mapping[str, Callable[[float], str]] = {"en": lambda n: "one" if n == 1 else "other"}
 """The plural form that a number asks for in each language; a language without an entry has only "other"."""
 FORMS = frozenset({"none", "zero", "one", "two", "few", "many", "other"})
@@ -52,9 +58,38 @@ class Texts:
         return (*self.section.split("."), *filter(None, name.split(".")))
 
 
-def plural(n: float, language: str = LANGUAGE) -> str:
-    """Returns the plural form that a number asks for."""
+def plural(n: float, language: str | None = None) -> str:
+    """Returns the plural form that a number asks for, in the server's language unless another is named."""
+    language = language or spoken().stem
     return PLURALS[language](n) if language in PLURALS else "other"
+
+
+@cache
+def spoken() -> Path:
+    """Returns the file of the server's language; ServerSettingError if the setting names none."""
+    named = os.environ.get(LANGUAGE, "").strip() or ORIGINAL.stem
+    path = Path(named) if named.endswith(".toml") else _FOLDER / f"{named}.toml"
+    if not path.is_file():
+        known = ", ".join(each.stem for each in language_files())
+        raise ServerSettingError(
+            f"{LANGUAGE} ({named[:60]!r}) must be one of {known}, or the path of a file like en.toml"
+        )
+    return path
+
+
+@cache
+def spoken_texts() -> dict[str, Any]:
+    """Returns the texts of the server's language, in English where its file has none."""
+    return _merged(read_texts(ORIGINAL), read_texts(spoken()))
+
+
+def _merged(first: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(first) | {
+        name: _merged(first[name], text)
+        if isinstance(text, Mapping) and not text.keys() <= FORMS and name in first
+        else text
+        for name, text in own.items()
+    }
 
 
 @cache
@@ -116,7 +151,7 @@ def _values(text: Any) -> set[str]:
 
 
 def _found(path: tuple[str, ...]) -> Any:
-    found: Any = read_texts(_FOLDER / f"{LANGUAGE}.toml")
+    found: Any = spoken_texts()
     for name in path:
         found = found[name]
     return found

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.shared.components.frontend import Live
 from pages.shared.components.head_matrix import described_matrix, draw_matrix
 from pages.shared.exhibit import exhibit
+from pages.shared.texts.catalogue import Texts
 from transformer.figures.labels import SPECIAL_TOKENS
 from transformer.runs.live.outputs import cross_attention
 from transformer.runs.live.watched import LiveOutput
@@ -14,7 +15,7 @@ from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.attention.matrix_data import MatrixData, Side
 from transformer.views.training.timeline import AtStep, DecodedSnapshot, SnapshotAttention
 
-_LABEL = "The clearest head of the last layer's cross-attention"
+TEXTS = Texts("live.head")
 _STAYS = 0.05
 """By how much another head must be clearer for the picture to change to it: it would jump to and fro."""
 
@@ -30,7 +31,7 @@ class Clearest(NamedTuple):
     @property
     def title(self) -> str:
         """Returns what stands above its picture."""
-        return f"Last layer's clearest head, now head {self.head}"
+        return TEXTS("title", head=self.head)
 
 
 def clearest_head(output: LiveOutput, before: Clearest | None = None) -> Clearest:
@@ -70,7 +71,7 @@ def render_head(snapshot: DecodedSnapshot | None, live: Live | None, *, key: str
         return
     output = output_of(snapshot)
     if not output.weights.size:
-        st.caption("It has no attention to draw: all that it knows of your input is one vector.")
+        st.caption(TEXTS("no_attention"))
         return
     found = clearest_head(output)
     view = SnapshotAttention(kind="cross", layer=found.layer, head=found.head)
@@ -98,7 +99,7 @@ def _described(output: LiveOutput, found: Clearest) -> dict[str, Any]:
         mask=output.mask[found.layer, :rows],
     )
     view = HeadMatrix(kind="cross", layer=found.layer, heads=(found.head,))
-    return described_matrix(view, matrix, label=_LABEL, title=found.title, steady=True)
+    return described_matrix(view, matrix, label=TEXTS("label"), title=found.title, steady=True)
 
 
 def _side(tokens: tuple[str, ...]) -> Side:

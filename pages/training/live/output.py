@@ -5,6 +5,7 @@ import streamlit as st
 from pages.shared.components.tokens import draw_chips
 from pages.shared.context import say, sentence
 from pages.shared.live.watches import LivePart
+from pages.shared.texts.catalogue import Texts
 from pages.training.live.clearest import output_of
 from pages.training.live.parts import described_output, live_part
 from pages.training.timeline.frames import decoded_with
@@ -12,6 +13,8 @@ from transformer.checkpoints.settings import CheckpointError
 from transformer.runs.kept_weights import snapshots_of
 from transformer.runs.run_folder import Run
 from transformer.views.training.timeline import DecodedSnapshot
+
+TEXTS = Texts("live.output")
 
 
 def decoded(run: Run | None, text: str) -> DecodedSnapshot | None:
@@ -42,7 +45,7 @@ def render_output(
         return
     live = live_part(run, text, "output", -1 if snapshot is None else snapshot.step, parts=parts)
     if snapshot is None and live is None:
-        st.caption("What it writes will stand here.")
+        st.caption(TEXTS("here"))
         return
     described = None if snapshot is None else described_output(output_of(snapshot))
     draw_chips(described, live=live, key=f"{key}-chips")

@@ -7,6 +7,7 @@ from pages.shared.components.frontend import Live
 from pages.shared.components.run_progress import described_curve, described_readings
 from pages.shared.components.tokens import described_chips
 from pages.shared.live.watches import LivePart, Look, address_of
+from pages.shared.texts.catalogue import Texts
 from pages.training import durations, run_status
 from pages.training.live.clearest import described_head
 from transformer.figures.training.curves import X_TITLES
@@ -14,6 +15,7 @@ from transformer.runs.live.watched import LiveOutput
 from transformer.runs.run_folder import Run
 from transformer.views.training.runs import CurvesData, RunCurves
 
+TEXTS = Texts("live.output")
 CURVES = RunCurves()
 _MOST, _FIRST = 12, 5
 """The length of an output that is shown whole, and the tokens that are shown of a longer one: an untrained model writes
@@ -41,16 +43,17 @@ def described_state(run: Run, word: str) -> dict[str, Any]:
 def described_briefly(run: Run, word: str) -> dict[str, Any]:
     """Returns where a run stands, in one short line."""
     took = durations.duration(run.status.elapsed_s)
-    rest = run_status.state_rest(run) if run.place else f"step {run.status.step:,} · {took}"
+    rest = run_status.state_rest(run) if run.place else run_status.brief(run.status.step, took)
     share = run_status.share_done(run)
     return described_readings(state=word, tone=run.status.state, rest=rest, share=share, readings=())
 
 
 def described_output(output: LiveOutput) -> dict[str, Any]:
     """Returns an output as a line of chips; of a long one its beginning."""
-    label, n = f"Output at step {output.step:,}", len(output.tokens)
+    label, n = TEXTS("label", step=output.step), len(output.tokens)
     if n > _MOST:
-        label, n = f"{label} (the first {_FIRST} of {n}{'' if output.ended else ' or more'} tokens)", _FIRST
+        part = TEXTS("beginning" if output.ended else "so_far", first=_FIRST, total=n)
+        label, n = f"{label} ({part})", _FIRST
     return described_chips(
         output.tokens[:n], label=label, probabilities=output.probabilities[:n].tolist(), scrolls=True
     )
@@ -76,7 +79,9 @@ def _at_newest_step(look: Look) -> tuple[Run, str]:
     """Returns the run at its newest step, and its state in a word."""
     status = look.run.status
     step = max(status.step, 0 if look.output is None else look.output.step)  # which is written more often
-    return replace(look.run, status=replace(status, step=step)), (status.phase or status.state).capitalize()
+    return replace(look.run, status=replace(status, step=step)), run_status.phase(
+        status.phase or status.state
+    ).capitalize()
 
 
 def _output(look: Look) -> tuple[int, dict[str, Any]] | None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.shared import fields
 from pages.shared.context import say
+from pages.shared.texts.catalogue import Texts
 from pages.shared.url.page_state import UrlPart
 from pages.shared.wording import plain, unseen
 from pages.training.live.settings import LONGEST, STRINGS
@@ -18,6 +19,7 @@ from transformer.text.pairs import clean_text
 from transformer.text.token_ids import TokenizerError
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
 
+TEXTS = Texts("live.input")
 FIELD = "text"
 """The name of the string in a page's state, and the place of a link's problem with it."""
 _EMPTIED = " "
@@ -53,7 +55,7 @@ def render_field(page: UrlPart[Any], *, key: str, width: int) -> None:
         text = clean_text(text) or _EMPTIED
         page.change(text="" if text == usual else text)
 
-    fields.line("Your input", value, take, key=key, placeholder=usual, width=width)
+    fields.line(TEXTS("label"), value, take, key=key, placeholder=usual, width=width)
 
 
 def render_note(page: UrlPart[Any], reading: Reading, *, key: str) -> None:
@@ -72,7 +74,7 @@ def reading_of(page: UrlPart[Any], runs: Iterable[Run], plan: Plan) -> Reading:
     if refusals := tuple(dict.fromkeys(filter(None, (refusal(string, reader) for reader in readers)))):
         return Reading("", refusals=refusals)
     if _is_emptied(page):
-        return Reading(string, f"Your input is empty, so the model reads *{plain(string)}* instead.")
+        return Reading(string, TEXTS("empty", text=plain(string)))
     return Reading(string, " ".join(dict.fromkeys(filter(None, (_unseen(string, reader) for reader in readers)))))
 
 
@@ -89,14 +91,11 @@ def reader_of(plan: Plan) -> Reader:
 def refusal(string: str, reader: Reader) -> str:
     """Returns why a model cannot read a string, in a sentence; empty where it can."""
     if len(string) > LONGEST:
-        return f"Your input has {len(string):,} characters, and at most {LONGEST} are read here: shorten it."
+        return TEXTS("too_long", length=len(string), most=LONGEST)
     n_tokens = len(reader.tokenizer.encode(clean_text(string))) + 1
     if n_tokens <= reader.max_length:
         return ""
-    return (
-        f"Your input has {n_tokens} tokens with its end mark, and the model takes at most {reader.max_length}: "
-        "shorten it."
-    )
+    return TEXTS("too_many", tokens=n_tokens, most=reader.max_length)
 
 
 def _readers(runs: Iterable[Run]) -> Iterator[Reader]:
@@ -112,7 +111,7 @@ def _unseen(string: str, reader: Reader) -> str:
     sentence = reader.tokenizer.sentence(clean_text(string))
     said = unseen(reader.tokenizer, sentence)
     if reader.tokenizer.kind == "words" and any(_runs_together(word, reader.tokenizer) for word in sentence.unseen):
-        return f"{said} Put spaces between the letters."
+        return f"{said} {TEXTS('apart')}"
     return said
 
 

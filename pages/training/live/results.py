@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from pages.shared.texts.catalogue import Texts
 from transformer.analysis.training.progress import progress_of
 from transformer.runs.run_folder import Run
 
+TEXTS = Texts("live.result")
 LEARNED, FAILED = 0.95, 0.1
 """The shares of right answers from which on it has learned the task, and below which it has not."""
 
@@ -32,7 +34,7 @@ class Result:
     @property
     def share(self) -> str:
         """Returns the share of right answers in words."""
-        return f"{100 * self.exact:.3g} % of {self.n_examples:,} new examples"
+        return TEXTS("share", share=100 * self.exact, total=self.n_examples)
 
 
 def result_of(run: Run) -> Result | None:

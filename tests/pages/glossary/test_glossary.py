@@ -13,7 +13,7 @@ import pytest
 from page_models import open_page
 
 from pages.shared.glossary import glossary, symbols_in, term_of, terms, terms_in
-from pages.shared.texts.catalogue import LANGUAGE, language_files, leaves, read_texts, wordings
+from pages.shared.texts.catalogue import ORIGINAL, leaves, read_texts, wordings
 
 ROOT = Path(__file__).parents[3]
 NOT_TERMS = {
@@ -51,14 +51,13 @@ def texts(path: Path) -> Iterator[str]:
 
 
 PAGES = [path for path in ROOT.glob("pages/**/*.py") if path.name != "glossary.py" and path.parent.name != "glossary"]
-CATALOGUES = [path for path in language_files() if path.stem == LANGUAGE]
 
 
 @cache
 def shown() -> dict[Path, list[str]]:
     """Returns the strings of each file that shows some."""
     found = {path: list(texts(path)) for path in [*PAGES, *ROOT.glob("transformer/analysis/trace/*.py")]}
-    return found | {path: list(_said(read_texts(path))) for path in CATALOGUES}
+    return found | {ORIGINAL: list(_said(read_texts(ORIGINAL)))}
 
 
 def _said(catalogue: Mapping[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pages.home.said import change_of
 from pages.shared.url.view_state import View
 from pages.shared.wording import plain
 from transformer.checkpoints.settings import SHIPPED_FOLDER
-from transformer.lab import load
+from transformer.lab import AttentionKind, load
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
 
@@ -143,7 +143,8 @@ def test_the_first_link_with_a_switch_takes_a_head_that_is_seen_to_matter():
     (switch,) = View.read(parse_qs(query))[0].switches
     comparison = load("pronouns-en-fr").compare(CLASSIC, [switch])
     assert comparison.output_changed and len(switch.heads) == 1
-    assert switch.noun in label
+    kind = AttentionKind.at(switch.stack, switch.sublayer)
+    assert f"head {switch.heads[0]} of layer {switch.layer}'s {kind.phrase}" in label
 
 
 def test_an_example_is_taken_by_its_button():

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from pages.learn.lessons import LESSONS
+from pages.shared.registry import PAGES
 from pages.shared.texts import catalogue
-from pages.shared.texts.catalogue import LANGUAGE, Texts, faults, language_files, leaves, plural, read_texts
+from pages.shared.texts.catalogue import ORIGINAL, Texts, faults, language_files, leaves, plural, read_texts
+from transformer.access.server_settings import LANGUAGE, ServerSettingError
 
-PAGES = Path(catalogue.__file__).parents[2]
-ORIGINAL = read_texts(Path(catalogue.__file__).with_name(f"{LANGUAGE}.toml"))
+FOLDER = Path(catalogue.__file__).parents[2]
+ENGLISH = read_texts(ORIGINAL)
 
 
 @pytest.fixture
@@ -26,8 +28,48 @@ def small(monkeypatch):
             "colours": {"red": "rouge"},
         }
     }
-    monkeypatch.setattr(catalogue, "read_texts", lambda path: texts)
+    monkeypatch.setattr(catalogue, "spoken_texts", lambda: texts)
     return Texts("hall")
+
+
+@pytest.fixture
+def server_in(monkeypatch):
+    """Lets the server speak the language of a file."""
+
+    def speak(named):
+        monkeypatch.setenv(LANGUAGE, str(named))
+        _forget()
+
+    yield speak
+    _forget()
+
+
+def _forget() -> None:
+    catalogue.spoken.cache_clear()
+    catalogue.spoken_texts.cache_clear()
+
+
+def test_what_a_language_lacks_is_said_in_english(server_in, tmp_path):
+    path = tmp_path / "ko.toml"
+    texts = [
+        '[home]\nmore = "더"',
+        '[learn.list]\nsteps = {other = "{n}단계"}',
+        '[glossary.attention.query]\nname = "쿼리"',
+    ]
+    path.write_text("\n".join(texts), encoding="utf-8")
+    server_in(path)
+    home, lessons = Texts("home"), Texts("learn.list")
+    assert (home("more"), home("lessons")) == ("더", ENGLISH["home"]["lessons"])
+    assert (lessons("steps", n=1), lessons("start")) == ("1단계", "Start")
+    query = Texts("glossary").table("attention")["query"]
+    assert query["name"] == "쿼리" and query["symbols"] == ENGLISH["glossary"]["attention"]["query"]["symbols"]
+
+
+@pytest.mark.parametrize("named", ["xx", "no/such/file.toml", "../catalogue"])
+def test_a_language_without_a_file_is_refused(server_in, named):
+    server_in(named)
+    with pytest.raises(ServerSettingError, match=re.escape(f"({named!r}) must be one of en, or the path of a file")):
+        Texts("home")("more")
 
 
 def test_values_are_filled_in_and_a_number_asks_for_its_form(small: Texts):
@@ -64,12 +106,12 @@ def test_what_a_translation_lacks_or_has_too_much_is_named():
 
 @pytest.mark.parametrize("path", language_files(), ids=lambda path: path.stem)
 def test_every_language_has_every_text_with_its_values_and_forms(path: Path):
-    assert not faults(read_texts(path), ORIGINAL, path.stem)
+    assert not faults(read_texts(path), ENGLISH, path.stem)
 
 
 def test_every_text_is_used_and_none_that_is_used_is_missing():
-    known = {path for path in leaves(ORIGINAL) if path[0] != "glossary"}  # which has tests of its own
-    used = _of_lessons() | _of_controls(known) | _named_in_code(known)
+    known = {path for path in leaves(ENGLISH) if path[0] != "glossary"}  # which has tests of its own
+    used = _of_lessons() | _of_controls(known) | _of_pages() | _named_in_code(known) | _named_in_scripts()
     assert not {".".join(path) for path in used - known}, "missing"
     assert not {".".join(path) for path in known - used}, "left over"
 
@@ -84,6 +126,22 @@ def _of_lessons() -> set[tuple[str, ...]]:
     return found
 
 
+def _of_pages() -> set[tuple[str, ...]]:
+    """Returns the title of each page, and its question where it ends with one."""
+    questions = {("pages", page.folder, name) for page in PAGES if page.then for name in ("asks", "answer")}
+    return questions | {("pages", page.folder, "title") for page in PAGES}
+
+
+def _named_in_scripts() -> set[tuple[str, ...]]:
+    """Returns the texts that scripts call by a name; each has those of its own section alone."""
+    found = set()
+    for path in FOLDER.rglob("*.js"):
+        named = set(re.findall(r"\bSAID\.(\w+)\.(\w+)", path.read_text(encoding="utf-8")))
+        assert {section for section, _ in named} <= {path.stem}
+        found |= {("components", *name) for name in named}
+    return found
+
+
 def _of_controls(known: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
     """Returns the label of each control, and the words for those of its values that have some."""
     controls = [control for lesson in LESSONS for step in lesson.steps for control in step.controls if control.values]
@@ -95,7 +153,7 @@ def _of_controls(known: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
 def _named_in_code(known: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
     """Returns the texts that modules call by a name, in the section that each takes."""
     found = set()
-    for path in PAGES.rglob("*.py"):
+    for path in FOLDER.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         sections = _sections(tree)
         for node in ast.walk(tree):
