@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from latex2mathml.converter import convert
+
 from pages.shared.texts.catalogue import Texts
 
 SUBJECTS = Texts("subjects")
@@ -25,7 +27,7 @@ class Term:
 
     name: str
     meaning: str
-    """One or two sentences of plain text."""
+    """One sentence of plain text."""
     section: str = ""
     """The section of "Attention Is All You Need" that introduces it; empty for what came before or after."""
     formula: str = ""
@@ -36,6 +38,11 @@ class Term:
     """Its symbols in the equations of the pages, as LaTeX writes them."""
     only: tuple[str, ...] = ()
     """The spellings of one whose name alone has other meanings too; they count in place of name and `also`."""
+
+    @property
+    def in_mathml(self) -> str:
+        """Returns its formula as browsers draw it without a library; empty where it has none."""
+        return convert(self.formula) if self.formula else ""
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from controls import wait_for_rest
 from playwright.sync_api import Page, expect
 
-from pages.shared.glossary import terms_in
+from pages.shared.glossary import terms, terms_in
 
 _STREAMLITS_OWN = {
     "list": "[data-testid=stSidebarNavItems]",  # Streamlit puts a div for each section between this list
@@ -42,8 +42,13 @@ _NAMED = """() => {
 }"""
 """Returns the texts, headings and names of controls that a page shows, but for links, buttons, code and examples."""
 
-_UNEXPLAINED = """() => {
-  const tooltip = () => document.querySelector("#term-meaning:popover-open")?.textContent ?? "";
+_UNEXPLAINED = """(sources) => {
+  const explained = (term) => {
+    const tooltip = document.querySelector("#term-meaning:popover-open");
+    const { meaning, section, formula } = sources[term.dataset.term];
+    const says = (text) => tooltip.textContent.includes(text);
+    return tooltip && says(meaning) && says(section) && (!formula || tooltip.querySelector("math"));
+  };
   const ways = {
     hover: (term) => term.dispatchEvent(new PointerEvent("pointerover", { bubbles: true })),
     touch: (term) => term.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "touch" })),
@@ -60,12 +65,12 @@ _UNEXPLAINED = """() => {
       document.activeElement.blur();
       document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
       explain(term);
-      if (!tooltip().includes(term.dataset.meaning)) failing.push(`${name}: ${term.dataset.term}`);
+      if (!explained(term)) failing.push(`${name}: ${term.dataset.term}`);
     }
   }
   return failing;
 }"""
-"""Returns the terms that do not say what they mean, with the way that was tried."""
+"""Returns the terms that do not say what they mean, with formula and section, and the way that was tried."""
 
 
 def unexplained_terms(page: Page) -> list[str]:
@@ -73,7 +78,10 @@ def unexplained_terms(page: Page) -> list[str]:
     to the keyboard or to a finger."""
     named = {found.name for text in page.evaluate(_NAMED) for found in terms_in(text)}
     marked = page.locator(".term").evaluate_all("all => all.map(term => term.dataset.term)")
-    return sorted(named - set(marked)) + page.evaluate(_UNEXPLAINED)
+    sources = {
+        term.name: {"meaning": term.meaning, "section": term.section, "formula": bool(term.formula)} for term in terms()
+    }
+    return sorted(named - set(marked)) + page.evaluate(_UNEXPLAINED, sources)
 
 
 def load_axe(page: Page) -> None:

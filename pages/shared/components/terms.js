@@ -11,7 +11,8 @@ const PICTURES = "[data-testid=stPlotlyChart], [data-testid^=stBidiComponent], [
 const WAIT_MS = 150;
 
 const split = new Map(); // a text node of React's: its text as shortened here, and what was put behind it
-let terms = null;
+let terms = null; // each as name, meaning, section and formula
+let spellings = {};
 let finder = null;
 let waiting = 0;
 let tooltip = null;
@@ -20,7 +21,8 @@ let described = null;
 
 export default function ({ data }) {
   const first = terms === null;
-  terms = data.meanings;
+  ({ terms, spellings } = data);
+  document.documentElement.lang = data.language;
   finder = new RegExp(data.pattern, "g");
   if (first) begin();
   later();
@@ -111,13 +113,14 @@ function largestPicture() {
 
 function markIn(node, seen, tabIndex) {
   for (const match of node.data.matchAll(finder)) {
-    const [name, meaning, section] = termOf(match[0]) ?? [];
+    const place = placeOf(match[0]);
+    const [name] = terms[place] ?? [];
     if (!name || seen.has(name)) continue;
     seen.add(name);
     const rest = node.splitText(match.index);
     rest.data = rest.data.slice(match[0].length);
     const term = Object.assign(document.createElement("span"), { className: "term", textContent: match[0] });
-    Object.assign(term.dataset, { term: name, meaning, section });
+    Object.assign(term.dataset, { term: name, place });
     if (tabIndex !== null) Object.assign(term, { tabIndex, role: "term" });
     rest.before(term);
     split.set(node, { kept: node.data, behind: [term, rest] });
@@ -125,9 +128,10 @@ function markIn(node, seen, tabIndex) {
   }
 }
 
-function termOf(found) {
+// The place in the list of the term that is spelled so; undefined for ordinary words.
+function placeOf(found) {
   const forms = [found, found.toLowerCase(), found.slice(0, -1), found.slice(0, -1).toLowerCase()];
-  return forms.map((form) => Object.hasOwn(terms, form) && terms[form]).find(Boolean);
+  return spellings[forms.find((form) => Object.hasOwn(spellings, form))];
 }
 
 // The terms in the name of a control that has the focus.
@@ -153,9 +157,12 @@ function explain(found, of) {
 
 function meaning(term) {
   const line = document.createElement("div");
-  const name = Object.assign(document.createElement("strong"), { textContent: term.dataset.term });
-  const paper = term.dataset.section && ` ${filled(SAID.terms.section, { section: term.dataset.section })}`;
-  line.append(name, ` · ${term.dataset.meaning}${paper}`);
+  const [name, meaning, section, formula] = terms[term.dataset.place];
+  line.append(Object.assign(document.createElement("strong"), { textContent: name }), ` · ${meaning}`);
+  const source = Object.assign(document.createElement("div"), { className: "source" });
+  source.append(" ", document.createRange().createContextualFragment(formula)); // MathML of the catalogue's own
+  if (section) source.append(" ", Object.assign(document.createElement("span"), { textContent: filled(SAID.terms.section, { section }) }));
+  if (formula || section) line.append(source);
   return line;
 }
 

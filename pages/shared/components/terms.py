@@ -11,6 +11,7 @@ import streamlit as st
 
 from pages.shared.components.frontend import declared
 from pages.shared.glossary import pattern, terms
+from pages.shared.texts.catalogue import spoken
 
 _component = declared("terms", css=(), js=("whole_numbers.js", "scrolling_parts.js", "history_entries.js", "terms.js"))
 
@@ -23,5 +24,6 @@ def explain_terms() -> None:
 
 @cache
 def _terms() -> dict[str, Any]:
-    meanings = {spelling: [term.name, term.meaning, term.section] for term in terms() for spelling in term.spellings}
-    return {"pattern": pattern(), "meanings": meanings}
+    described = [[term.name, term.meaning, term.section, term.in_mathml] for term in terms()]
+    spellings = {spelling: place for place, term in enumerate(terms()) for spelling in term.spellings}
+    return {"pattern": pattern(), "terms": described, "spellings": spellings, "language": spoken().stem}

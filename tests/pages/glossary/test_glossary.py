@@ -27,6 +27,7 @@ NOT_TERMS = {
         "MB",
         "NPZ",
         "OPUS",
+        "PYTHONPATH",
         "PNG",
         "RAM",
         "SVG",
@@ -52,11 +53,17 @@ def texts(path: Path) -> Iterator[str]:
 
 PAGES = [path for path in ROOT.glob("pages/**/*.py") if path.name != "glossary.py" and path.parent.name != "glossary"]
 
+OF_LIBRARY = [
+    ROOT / "transformer" / "config.py",
+    *(path for folder in ("analysis/trace", "views") for path in ROOT.glob(f"transformer/{folder}/**/*.py")),
+]
+"""The modules of the library whose texts pages show: explanations of settings, of steps and of figures."""
+
 
 @cache
 def shown() -> dict[Path, list[str]]:
     """Returns the strings of each file that shows some."""
-    found = {path: list(texts(path)) for path in [*PAGES, *ROOT.glob("transformer/analysis/trace/*.py")]}
+    found = {path: list(texts(path)) for path in [*PAGES, *OF_LIBRARY]}
     return found | {ORIGINAL: list(_said(read_texts(ORIGINAL)))}
 
 
@@ -80,9 +87,21 @@ def test_every_symbol_and_acronym_of_the_pages_has_an_entry():
     term_like = re.compile(r"(?<![\w:./\\{-])(?:[a-zA-Z]_\w+|[A-Z]{2,}(?!\w))(?![\w=(:/])")
     for path, strings in shown().items():
         for text in strings:
-            if " " in text.strip() and not set("\\^=") & set(text):  # an equation otherwise
+            is_code = path in OF_LIBRARY and len(re.findall(r"(?<!_)\b[a-z]{3,}", text)) < 4  # a shape, or a name
+            if " " in text.strip() and not (is_code or set("\\^=") & set(text)):  # an equation otherwise
                 missing = [word for word in term_like.findall(text) if word not in NOT_TERMS and not term_of(word)]
                 assert not missing, f"{path.relative_to(ROOT)} says {missing}: {text}"
+
+
+def test_every_meaning_is_one_sentence():
+    for term in terms():
+        ends = re.findall(r"[.?!](?=\s+[A-Z“]|$)", term.meaning.replace("et al.", "et al"))
+        assert ends == ["."], f"{term.name}: {term.meaning}"
+
+
+def test_every_formula_can_be_drawn_in_the_tooltip():
+    drawn = {term.name: term.in_mathml for term in terms() if term.formula}
+    assert len(drawn) > 40 and all(found.startswith("<math") and "\\" not in found for found in drawn.values())
 
 
 def test_each_spelling_and_each_symbol_means_one_thing():
