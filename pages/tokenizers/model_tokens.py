@@ -24,7 +24,7 @@ def render_model_tokens(chosen: Choices) -> None:
                 st.button(label, key=f"sample-{text}", type="tertiary", on_click=PAGE.change, kwargs={"text": text})
     choose_text(chosen)
     kind = KINDS[lab.tokenizer.kind]
-    render_tokens(lab.tokenizer, chosen.text, kind, key="tokenizers-model-tokens")
+    render_tokens(lab, chosen.text, kind, key="of-model")
     ids = " ".join(map(str, lab.tokenizer.encode(chosen.text)))
     st.caption(f"The model reads their numbers, and an end mark behind them: {ids}")
     try:

@@ -6,11 +6,10 @@ from pages.shared import wording
 from pages.shared.context import say, sentence
 from pages.tokenizers.choices import PAGE, Choices
 from pages.tokenizers.learned import choose_corpus, choose_size, choose_text, learned
-from pages.tokenizers.side_by_side import KINDS
+from pages.tokenizers.side_by_side import KINDS, render_tokens
 from transformer.analysis.tokens.unknown import Fate, cut_short, fates
 from transformer.data.corpora import CorpusError
-from transformer.text.token_ids import UNK
-from transformer.text.tokenizer import Tokenizer, TokenizerError, TokenizerKind
+from transformer.text.tokenizer import Tokenizer, TokenizerError
 
 SAMPLES = {
     "An emoji": "The 🦔 did not cross the street.",
@@ -33,7 +32,8 @@ def render_unknown(chosen: Choices) -> None:
     with right:
         choose_size(chosen)
     try:
-        tokenizers = {kind: learned(chosen, kind).tokenizer for kind in KINDS}
+        sources = {kind: learned(chosen, kind) for kind in KINDS}
+        tokenizers = {kind: source.tokenizer for kind, source in sources.items()}
     except (CorpusError, TokenizerError) as error:
         say(sentence(str(error)))
         return
@@ -46,7 +46,8 @@ def render_unknown(chosen: Choices) -> None:
     else:
         st.markdown("Every character of this text has a token of its own in all four. Try one of the samples.")
     st.markdown("## The whole text, read back")
-    st.markdown("  \n".join(_again(kind, tokenizer, chosen.text) for kind, tokenizer in tokenizers.items()))
+    for kind, source in sources.items():
+        render_tokens(source, chosen.text, KINDS[kind], key=kind)
     st.caption(
         "Words lose a whole word to one unknown letter, and a word that was merely never seen too. Characters lose the "
         "letter. With 256 entries for single bytes nothing is ever lost, but a character takes up to four tokens, and "
@@ -67,12 +68,3 @@ def _render_cut_short(fate: Fate, tokenizer: Tokenizer) -> None:
             f"{n} of {len(parts)}: “{wording.plain(part.strip())}”" for n, part in enumerate(parts, start=1)
         )
         st.markdown(f"{wording.plain(fate.character)} from its first bytes alone, as a model writes them: {said}.")
-
-
-def _again(kind: TokenizerKind, tokenizer: Tokenizer, text: str) -> str:
-    """Says how many tokens a text takes, and what they read back as."""
-    ids = tokenizer.encode(text)
-    n_bytes = sum(tokenizer.piece(token).startswith("<0x") for token in ids)
-    again = tokenizer.decode(ids)
-    back = "the same text" if again == text else f"“{wording.plain(again)}”"
-    return f"**{KINDS[kind]}**: {len(ids)} tokens, {ids.count(UNK)} unknown, {n_bytes} bytes; reads back as {back}"

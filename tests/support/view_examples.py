@@ -84,6 +84,7 @@ from transformer.views.subjects import (
 from transformer.views.tokens.embeddings import EmbeddingMap, NearestTokens
 from transformer.views.tokens.merges import BpeMerges
 from transformer.views.tokens.subjects import CutText
+from transformer.views.tokens.text_tokens import TextTokens
 from transformer.views.tokens.vocabulary import VocabularySizes
 from transformer.views.trace import StepNumbers, TraceMap
 from transformer.views.trace_overview import TraceOverview
@@ -552,6 +553,8 @@ EXAMPLES = [
     ),
     Example(BpeMerges(step=9), lambda: CutText(BPE, "red heart, red 🦔 hedgehog")),
     Example(BpeMerges(), lambda: CutText(load("emoji-en-fr"), "red heart")),
+    Example(TextTokens(), lambda: CutText(BPE, "red heart, red 🦔 hedgehog")),
+    Example(TextTokens(), lambda: CutText(load("reverse"), "a zebra b")),
     Example(EmbeddingMap(token="d"), model()),
     Example(EmbeddingMap(token="b", side="target", n=3), lambda: Model(recurrent_lab("none"))),
     Example(NearestTokens(token="</s>", n=30), model()),

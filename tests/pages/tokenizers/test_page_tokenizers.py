@@ -100,6 +100,15 @@ def test_the_figure_of_sizes_is_that_of_the_corpus_and_its_checks_hold(monkeypat
     assert (holding, failing) == (13, 0)
 
 
+@pytest.mark.parametrize(
+    ("section", "figure"),
+    [("split", "words"), ("split", "bpe"), ("unknown", "char"), ("unknown", "unigram"), ("model", "of-model")],
+)
+def test_the_tokens_of_a_text_are_proved_wherever_they_are_shown(section, figure):
+    given = {"section": section, "text": "The 🦔 did  not cross."}
+    assert verdicts(proved("tokenizers", f"text-tokens-{figure}-proof", **given)) == (2, 0)
+
+
 def test_the_map_holds_every_entry_and_the_chosen_token_is_marked():
     at = open_page("tokenizers", **MAP, token="d")
     drawn, near = (json.loads(chart.proto.spec) for chart in at.get("plotly_chart"))
@@ -153,7 +162,7 @@ def test_an_unknown_character_is_shown_with_its_bytes_and_what_comes_back():
     at = checked(at.button(key="sample-An emoji").click().run())
     said = texts(at).replace("\\", "")
     row = "| 🦔 | U+1F994, hedgehog | F0 9F A6 94 | <unk> | <unk> | <0xF0> <0x9F> <0xA6> <0x94> |"
-    assert row in said and "The ⁇ did not cross" in said and "the same text" in said
+    assert row in said and "The ⁇ did not cross" in said and "reads back exactly" in said
     assert at.query_params["text"].startswith("The 🦔")
 
 
