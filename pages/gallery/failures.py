@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pages.gallery.causes import copied, found_by_one_head, growth, guessing, likeness, same_in_any_order, softmax_slope
 from pages.shared.bench.bench import Bench, Pairs
 from pages.shared.bench.courses import course_of, first_layer_peak
 from transformer.analysis.training.progress import progress_of
@@ -71,10 +72,12 @@ def _no_mask(bench: Bench) -> str:
     model = "reverse-without-mask"
     whole, lacking = _losses(model)
     written = bench.written(model, tested())
+    shown = [100 * copied(bench, name, tested()) for name in (WHOLE, model)]
     return (
-        f"**It learned to cheat.** While it trained it could see the letter that it was to write, and read it off: its "
-        f"loss, {lacking:.3f}, is as low as the whole model's {whole:.3f}. Writing alone there is nothing to read off: "
-        f"of {MANY} strings it gets {right(bench, model)} right, and leaves {written.count('')} of them empty."
+        f"**It learned to cheat.** While it trained it could see the letter that it was to write, and read it off: "
+        f"shown another string's letters, it predicts {shown[1]:.0f} % of them (the whole model {shown[0]:.0f} %). So "
+        f"its loss, {lacking:.3f}, is as low as the whole model's {whole:.3f}. Writing alone there is nothing to read "
+        f"off: of {MANY} strings it gets {right(bench, model)} right, and leaves {written.count('')} of them empty."
     )
 
 
@@ -83,24 +86,25 @@ def _no_positions(bench: Bench) -> str:
     written = bench.written(model, tested())
     pairs = zip(written, tested(), strict=True)
     letters = sum(sorted(text.split()) == sorted(target.split()) for text, (_, target) in pairs)
+    same = [same_in_any_order(bench, name, tested()) for name in (WHOLE, model)]
     return (
         f"**The right letters in the wrong order.** Of {MANY} outputs {letters} hold exactly the letters of the "
         f"string, but only {right(bench, model)} have them in the right order: without positions the encoder reads a "
-        "set, not a sequence."
+        f"set, not a sequence. With the letters in reverse order it writes the same for {same[1]} of {MANY} strings "
+        f"(the whole model for {same[0]}: they read the same both ways)."
     )
 
 
 def _no_scaling(bench: Bench) -> str:
-    model, text = "reverse-without-scaling", "a b c d e f"
-    largest, halfway = [], []
-    for name in (WHOLE, model):
-        weights = bench.seen(name, text).attention("encoder_self").weights
-        largest.append(float(weights.max(-1).mean()))
-        halfway.append(progress_of(find_checkpoint(name)).first_right(0.5))
+    model = "reverse-without-scaling"
+    whole, lacking = (softmax_slope(bench, name, tested()) for name in (WHOLE, model))
+    halfway = [progress_of(find_checkpoint(name)).first_right(0.5) for name in (WHOLE, model)]
+    larger = bench.lab(model).transformer.config.d_head ** 0.5
     return (
-        f"**It learns more slowly, and less.** Scores are √d_k = 4 times larger at the start, the softmax is close to "
-        f"all or nothing (in the encoder the largest weight of a row is {largest[1]:.2f} on average, in the whole "
-        f"model {largest[0]:.2f}), and little gradient passes. Half of the strings are right after {halfway[1]} steps "
+        f"**It learns more slowly, and less.** Before the training its scores are √d_k = {larger:.0f} times "
+        f"larger, so the softmax is closer to all or nothing: in the encoder the largest weight of a row is "
+        f"{lacking[0]:.2f} on average instead of {whole[0]:.2f}, and the slope of the softmax, the sum of a row's "
+        f"w(1 − w), {lacking[1]:.2f} instead of {whole[1]:.2f}. Half of the strings are right after {halfway[1]} steps "
         f"instead of {halfway[0]}, and at the end {right(bench, model)} of {MANY}."
     )
 
@@ -109,10 +113,16 @@ def _no_residual(bench: Bench) -> str:
     model = "reverse-without-residual"
     whole, lacking = _losses(model)
     different = len(set(bench.written(model, tested())))
+    alike = {
+        fresh: [likeness(bench, name, tested(), fresh=fresh) for name in (WHOLE, model)] for fresh in (True, False)
+    }
     return (
-        f"**It hardly learns at all.** Each sublayer replaces what comes in instead of adding to it, and gradients "
-        f"have no direct way back. Its loss stays at {lacking:.2f} (whole model: {whole:.2f}). For {MANY} different "
-        f"strings it writes only {different} different answers, {right(bench, model)} of them right."
+        f"**It hardly learns at all.** Each sublayer replaces what comes in instead of adding to it, and attention "
+        f"mixes the letters until the encoder's vectors are alike: before the training the cosine of two vectors "
+        f"of a string is {alike[True][1]:.2f} on average (whole model: {alike[True][0]:.2f}), after the training "
+        f"{alike[False][1]:.2f} (whole model: {alike[False][0]:.2f}). Its loss stays at {lacking:.2f} (whole model: "
+        f"{whole:.2f}). For {MANY} different strings it writes only {different} different answers, "
+        f"{right(bench, model)} of them right."
     )
 
 
@@ -122,11 +132,11 @@ def _no_warmup(bench: Bench) -> str:
     peaks = [first_layer_peak(bench, name, text) for name in (BY_ADAM, model)]
     return (
         f"**It never recovers from its first steps.** Adam's first steps are as long as the rate allows, whatever the "
-        f"gradient. Each row of the encoder's first layer has nearly all its weight on one letter ({peaks[1]:.2f} on "
-        f"average; with warm-up {peaks[0]:.2f}). Such a softmax lets little gradient through: its norm is "
-        f"{lacking.gradient:.2f} in the second half of the training, with warm-up {whole.gradient:.2f}. The loss ends "
-        f"at {lacking.end:.2f} instead of {whole.end:.2f}, and {right(bench, model)} of {MANY} strings are right, with "
-        f"warm-up {right(bench, BY_ADAM)}."
+        f"gradient (Kingma and Ba 2015, section 2.1). Each row of the encoder's first layer has nearly all its weight "
+        f"on one letter ({peaks[1]:.2f} on average; with warm-up {peaks[0]:.2f}). Such a softmax lets little gradient "
+        f"through: its norm is {lacking.gradient:.2f} in the second half of the training, with warm-up "
+        f"{whole.gradient:.2f}. The loss ends at {lacking.end:.2f} instead of {whole.end:.2f}, and "
+        f"{right(bench, model)} of {MANY} strings are right, with warm-up {right(bench, BY_ADAM)}."
     )
 
 
@@ -137,18 +147,39 @@ def _rate_too_high(bench: Bench) -> str:
     return (
         f"**Its loss rises instead of falling.** It fell from {course.first.loss:.2f} to {low.loss:.2f} at step "
         f"{low.step}, while the rate was still {low.rate:.2f}, and rose to {high.loss:.0f} at step {high.step}, at a "
-        f"rate of {high.rate:.2f}. Only because the rate falls at the end it came back to {course.end:.2f}: about what "
-        f"guessing costs. {right(bench, model)} of {MANY} strings are right, and {empty} of its answers are empty."
+        f"rate of {high.rate:.2f}. Only because the rate falls at the end it came back to {course.end:.2f}, about what "
+        f"it costs to guess by the letters' frequencies alone ({guessing(tested()):.2f}). {right(bench, model)} of "
+        f"{MANY} strings are right, and {empty} of its answers are empty."
     )
 
 
-def _nothing_fails(model: str, why: str) -> Callable[[Bench], str]:
-    """Returns the symptom of a model that lacks nothing which this task needs."""
+def _no_norm(bench: Bench) -> str:
+    model = "reverse-without-norm"
+    enters, leaves = growth(bench, model, tested())
+    layers = bench.lab(model).transformer.config.n_encoder_layers
+    return (
+        f"Numbers grow on their way through the encoder, but with {layers} layers only from {enters:.2f} to "
+        f"{leaves:.2f} (root mean square): so shallow a model does without."
+    )
+
+
+def _one_head(bench: Bench) -> str:
+    found = 100 * found_by_one_head(bench, "reverse-with-one-head", tested())
+    return (
+        f"To reverse, each letter needs to look up only one other: for {found:.1f} % of the letters that it writes, "
+        "its last cross-attention has the largest weight on just that letter of the string."
+    )
+
+
+def _nothing_fails(model: str, why: Callable[[Bench], str]) -> Callable[[Bench], str]:
+    """Returns the symptom of a model that lacks nothing which this task needs, and why it does not."""
 
     def told(bench: Bench) -> str:
         steps = [progress_of(find_checkpoint(name)).first_right(LEARNED) for name in (WHOLE, model)]
         when = f"{100 * LEARNED:.0f} % are right after {steps[1]} steps; with it, after {steps[0]}"
-        return f"**Nothing goes wrong here.** It gets {right(bench, model)} of {MANY} strings right. {when}. {why}"
+        return (
+            f"**Nothing goes wrong here.** It gets {right(bench, model)} of {MANY} strings right. {when}. {why(bench)}"
+        )
 
     return told
 
@@ -187,9 +218,7 @@ FAILURES = (
         "reverse-without-norm",
         "No layer norm",
         "Layer norm brings every vector to the same scale after each sublayer (section 3.1).",
-        _nothing_fails(
-            "reverse-without-norm", "Two layers are shallow: numbers do not grow far enough to need the norm."
-        ),
+        _nothing_fails("reverse-without-norm", _no_norm),
         fails=False,
     ),
     Failure(
@@ -215,7 +244,7 @@ FAILURES = (
         "reverse-with-one-head",
         "One head",
         "Several heads attend to several things at once (section 3.2.2). This model has a single, wide one.",
-        _nothing_fails("reverse-with-one-head", "To reverse, each letter needs to look up only one other."),
+        _nothing_fails("reverse-with-one-head", _one_head),
         fails=False,
     ),
 )

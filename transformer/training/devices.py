@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from threading import RLock
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from transformer.config import Precision
 
 FASTER_BY = 1.15
 """bfloat16 is taken where it is at least this many times as fast: less is noise in so short a trial."""
+_SEEDING = RLock()
 
 
 def resolve_device(name: str) -> torch.device:
@@ -120,10 +122,14 @@ def set_generator_states(states: dict[str, Tensor], device: torch.device) -> Non
 
 @contextlib.contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """A block whose random numbers follow from the seed alone; the generators are afterwards as they were."""
-    before = generator_states(device)
-    torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        set_generator_states(before, device)
+    """A block whose random numbers follow from the seed alone; the generators are afterwards as they were.
+
+    One thread at a time: they share their generators.
+    """
+    with _SEEDING:
+        before = generator_states(device)
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            set_generator_states(before, device)

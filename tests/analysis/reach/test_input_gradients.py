@@ -1,5 +1,7 @@
 """Gradients at the source's embedding: in closed form, whatever the batch, of every family of models."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,8 @@ from transformer.analysis.reach.input_gradients import (
     mean_by_distance,
     untrained,
 )
+from transformer.config import TrainConfig
+from transformer.training.state import new_state
 
 PAIRS = [((5, 6, 7, 8), (8, 7, 6)), ((9, 4), (4, 9, 5, 6)), ((11,), (11,))]
 
@@ -107,3 +111,19 @@ def test_untrained_weights_are_the_same_each_time_and_leave_the_random_state_alo
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(one.start.weight, two.start.weight) and not torch.equal(one.start.weight, other.start.weight)
     assert not torch.equal(one.start.weight, model.start.weight) and not one.training
+
+
+@pytest.mark.parametrize("build", [random_model, random_recurrent, random_convolutional])
+def test_an_untrained_model_is_the_one_that_its_training_starts_from(build):
+    model = build()
+    started = new_state(model.config, TrainConfig(seed=3), torch.device("cpu")).model
+    torch.testing.assert_close(untrained(model, 3).state_dict(), started.state_dict(), rtol=0, atol=0)
+
+
+def test_threads_that_draw_weights_at_once_draw_what_one_alone_does():
+    model, before = random_model(), torch.get_rng_state()
+    alone = untrained(model, 0).state_dict()
+    with ThreadPoolExecutor(8) as threads:
+        for drawn in threads.map(lambda _: untrained(model, 0).state_dict(), range(32)):
+            torch.testing.assert_close(drawn, alone, rtol=0, atol=0)
+    assert torch.equal(torch.get_rng_state(), before)

@@ -17,6 +17,7 @@ from transformer.data.batches import Batch, make_batch
 from transformer.model.families import AnyModel, build_model
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Address, Site
+from transformer.training.devices import seeded
 
 EMBEDDING = Address("encoder").site("embedding")
 Ids = tuple[int, ...]
@@ -103,7 +104,6 @@ def farthest(pairs: Sequence[tuple[Ids, Ids]]) -> int:
 
 
 def untrained(model: AnyModel, seed: int) -> AnyModel:
-    """Returns a model of the same settings with random initial weights."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    """Returns a model of the same settings with the weights that a training with this seed starts from."""
+    with seeded(seed, torch.device("cpu")):
         return build_model(model.config).eval()
