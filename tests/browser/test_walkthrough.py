@@ -107,6 +107,34 @@ def test_numbers_of_the_pass_move_along_the_arrows_into_the_next_step(page: Page
     expect(page.locator(".moving")).to_have_count(0)  # they have arrived
 
 
+OVERLAPS = """box => {
+  const root = box.getRootNode();
+  const seen = (window.overlaps = []);
+  requestAnimationFrame(function look() {
+    const frames = [...root.querySelectorAll(".moving > g")]
+      .filter((chip) => Number(chip.getAttribute("opacity")) > 0)
+      .map((chip) => chip.querySelector("rect").getBoundingClientRect());
+    if (frames.length === 2) {
+      const [one, other] = frames;
+      seen.push(one.bottom > other.top && other.bottom > one.top && one.right > other.left && other.right > one.left);
+    }
+    requestAnimationFrame(look);
+  });
+}"""
+"""Notes of each frame in which two numbers are on their way whether one covers the other."""
+
+
+@pytest.mark.slow
+def test_numbers_that_arrive_together_do_not_cover_each_other(page: Page, server: Server):
+    page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC, station="encoder.self.qkv"))
+    step_box(page, "encoder.self.qkv").evaluate(OVERLAPS)
+    page.get_by_role("button", name="Next: MatMul").first.click()
+    expect(page.locator(".moving")).to_be_attached()
+    expect(page.locator(".moving")).to_have_count(0)
+    seen = page.evaluate("window.overlaps")
+    assert seen and not any(seen)
+
+
 @pytest.mark.slow
 def test_nothing_moves_where_the_visitor_wants_no_motion(page: Page, server: Server):
     page.emulate_media(reduced_motion="reduce")

@@ -4,6 +4,8 @@ const APART_MS = 220; // between the starts of two
 const STAYS_MS = 700; // where it arrived
 const STEP_MS = 3200; // of a step while it plays
 const DIGIT = 6.7; // pixels of a character
+const HIGH = 20; // of a number's frame
+const LANE = HIGH + 2; // numbers keep so far apart, as they all go to one step
 
 // Starts them when the step, or the token that is followed, has changed; a mere redrawing lets them go on.
 function moveNumbers(root, drawing, data) {
@@ -17,7 +19,10 @@ function moveNumbers(root, drawing, data) {
   if (!before || !data.moving.length || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   flow.group = make("g", { "aria-hidden": "true" });
   flow.group.classList.add("moving");
-  const chips = data.moving.map((moving, index) => chip(flow.group, moving, data.width, index * APART_MS));
+  const middle = (data.moving.length - 1) / 2;
+  const chips = data.moving.map((moving, index) =>
+    chip(flow.group, moving, data, { begins: index * APART_MS, lane: (index - middle) * LANE }),
+  );
   drawing.append(flow.group);
   root.dataset.moved = data.moving.map(({ name, text }) => `${name}: ${text}`).join(" | ");
   const ends = LASTS_MS + STAYS_MS + APART_MS * (chips.length - 1);
@@ -35,13 +40,13 @@ function moveNumbers(root, drawing, data) {
 }
 
 // A value's name and its first numbers in a frame; returns what puts it where it is after so many milliseconds.
-function chip(group, { name, text, points }, wide, begins) {
+function chip(group, { name, text, points }, picture, { begins, lane }) {
   const written = `${name}  ${text}`;
   const width = written.length * DIGIT + 12;
   const own = make("g", { opacity: 0 });
   const label = make("text", {});
   label.textContent = written;
-  own.append(make("rect", { x: -width / 2, y: -10, width, height: 20, rx: 5 }), label);
+  own.append(make("rect", { x: -width / 2, y: -HIGH / 2, width, height: HIGH, rx: 5 }), label);
   group.append(own);
   const path = make("path", { d: `M${points.map((point) => point.join(",")).join("L")}` });
   const length = path.getTotalLength();
@@ -49,8 +54,8 @@ function chip(group, { name, text, points }, wide, begins) {
     const share = Math.min(1, Math.max(0, (gone - begins) / LASTS_MS));
     const over = gone - begins - LASTS_MS - STAYS_MS / 2;
     const { x, y } = path.getPointAtLength(length * share * share * (3 - 2 * share));
-    const inside = Math.min(wide - width / 2 - 1, Math.max(width / 2 + 1, x));
-    own.setAttribute("transform", `translate(${inside},${y})`);
+    const inside = Math.min(picture.width - width / 2 - 1, Math.max(width / 2 + 1, x));
+    own.setAttribute("transform", `translate(${inside},${y + lane})`);
     own.setAttribute("opacity", gone < begins ? 0 : Math.min(1, Math.max(0, 1 - (2 * over) / STAYS_MS)));
   };
 }
