@@ -15,12 +15,12 @@ def get_truth(slug: str, step: int, _lesson: Lesson) -> Truth:
 
 
 def compared(step: Step, answer: float, truth: Truth) -> tuple[bool, str]:
-    """Tells whether a prediction is right, and says it beside the answer, in Markdown."""
+    """Tells whether a prediction is right, and says it with the answer, in Markdown."""
     scale = step.answer
     done = "drawn" if isinstance(scale, Drawing) else "said"
     guess, right = scale.write(answer), scale.write(truth.value)
     if scale.is_right(answer, truth.value):
         if isinstance(scale, Estimate) and answer != round(truth.value):
-            return True, TEXTS("answer.said_close", guess=guess, right=right, told=truth.told)
-        return True, TEXTS(f"answer.{done}_right", guess=guess, told=truth.told)
-    return False, TEXTS(f"answer.{done}_wrong", guess=guess, right=right, told=truth.told)
+            return True, TEXTS("answer.said_close", guess=guess, right=right)
+        return True, TEXTS(f"answer.{done}_right", guess=guess)
+    return False, TEXTS(f"answer.{done}_wrong", guess=guess, right=right)

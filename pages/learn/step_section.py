@@ -146,7 +146,8 @@ def _compare(lesson: Lesson, index: int, answer: int) -> None:
         return
     right, said = compared(lesson.steps[index], answer, truth)
     matrix = lesson.steps[index].answer
-    box.markdown(f"{':green[:material/check_circle:]' if right else ':orange[:material/lightbulb:]'} {said}")
+    icon = ":green[:material/check_circle:]" if right else ":orange[:material/lightbulb:]"
+    box.markdown(f"{icon} {said} {truth.told}")
     if isinstance(matrix, Drawing):
         drawn = _picture(matrix, answer, "guess", TEXTS("step.drawn"))
         found = _picture(matrix, truth.value, "truth", TEXTS("step.found"))
@@ -156,7 +157,7 @@ def _compare(lesson: Lesson, index: int, answer: int) -> None:
 def _do(step: Step, chosen: Choices) -> None:
     """Renders the controls and the live figures under them."""
     settings = chosen.settled(step)
-    st.markdown(TEXTS("step.do", suggested=step.do))
+    st.markdown(TEXTS("step.do", suggested=step.do), width=_TEXT_WIDTH)
     shown = [control for control in step.controls if control.options]
     if shown:
         with st.container(horizontal=True, gap="medium", key="lesson-controls"):

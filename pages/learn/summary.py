@@ -1,4 +1,4 @@
-"""The summary of what the learner found: each question answered, the answer beside the guess, the sentence to keep."""
+"""The summary of what the learner found: the sentences to keep, and each question with the guess and the answer."""
 
 from collections.abc import Iterator
 
@@ -51,7 +51,7 @@ def render_summary(chosen: Choices) -> None:
 
 
 def _found(lesson: Lesson, progress: Progress) -> Iterator[tuple[bool, str]]:
-    """Yields whether a prediction was right, and its step: the question with both answers and the sentence to keep."""
+    """Yields whether a prediction was right, and its step: the sentence to keep, and the question with both answers."""
     for index, step in enumerate(lesson.steps):
         if (answer := progress.answer(lesson, index)) is None:
             continue
@@ -61,4 +61,4 @@ def _found(lesson: Lesson, progress: Progress) -> Iterator[tuple[bool, str]]:
             say(sentence(str(error)))
             continue
         right, said = compared(step, answer, truth)
-        yield right, f"### {step.title}\n\n{step.question}\n\n{said}\n\n> {step.keep}"
+        yield right, f"### {step.title}\n\n{step.keep}\n\n{step.question} {said}"

@@ -49,9 +49,14 @@ _UNEXPLAINED = """(sources) => {
     const says = (text) => tooltip.textContent.includes(text);
     return tooltip && says(meaning) && says(section) && (!formula || tooltip.querySelector("math"));
   };
+  let moves = 0; // a resting pointer explains nothing
+  const point = (term, type, pointerType) => {
+    const place = { clientX: term.getBoundingClientRect().x, clientY: ++moves };
+    term.dispatchEvent(new PointerEvent(type, { bubbles: true, pointerType, ...place }));
+  };
   const ways = {
-    hover: (term) => term.dispatchEvent(new PointerEvent("pointerover", { bubbles: true })),
-    touch: (term) => term.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "touch" })),
+    hover: (term) => point(term, "pointerover", "mouse"),
+    touch: (term) => point(term, "pointerdown", "touch"),
     focus: (term) => (term.hasAttribute("tabindex") ? term : control(term)).focus(),
   };
   const control = (term) => {

@@ -20,6 +20,10 @@ _PRONOUNS = "il", "elle"
 SYMBOLS = "reverse"
 _WORDS = ("street", "it", "wide")
 """The words to choose from: the right one, and two that get much attention."""
+_HALF = 0.5
+"""The weight of a word that some head mostly looks at."""
+_MATTERS, _IDLE = 1.0, 0.1
+"""The log-probability, in nats, that hiding a word costs where the word matters, and where next to nothing does."""
 _NO_SELF = ("block:encoder.0.self", "block:encoder.1.self")
 _LAST = Control(name="last", values=tuple(SENTENCES))
 _LAST_LAYER = Control(name="layer", values=("0", "1"), default="1")
@@ -67,6 +71,8 @@ def _weight_truth(bench: Bench) -> Truth:
             twin_share=tired.weights[layer, twin],
             twin_before=tired.whole,
             twin_after=tired.left[twin],
+            twin_needed=tired.sources[int(tired.left.argmin())],
+            twin_least=tired.left.min(),
         ),
     )
 
@@ -95,6 +101,7 @@ def _rank_truth(bench: Bench) -> Truth:
         ]
     )  # -> [layer head step]
     mean = float(np.nanmean(found))
+    heavy, matters = seen.cross.weights.max((0, 1)) > _HALF, effect > _MATTERS
     layers = wording.listed(
         [TEXTS("explanation.all.layer", layer=i, mean=float(np.nanmean(found[i]))) for i in range(len(found))]
     )
@@ -106,6 +113,10 @@ def _rank_truth(bench: Bench) -> Truth:
             n_tokens=len(effect),
             mean=mean,
             layers=layers,
+            matter=matters.sum(),
+            seen=(matters & heavy).sum(),
+            heavy=heavy.sum(),
+            idle=(heavy & (effect < _IDLE)).sum(),
         ),
     )
 

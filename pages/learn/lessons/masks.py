@@ -1,5 +1,7 @@
 """Lesson 6: masks, and why a model must not see the word it has to guess."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
@@ -21,8 +23,8 @@ _CAUSAL = Control(name="causal", values=("on", "off"), default="off")
 _PADDING = Control(name="padding", values=("on", "off"), default="off")
 
 
-def _leak(bench: Bench, *off: str) -> Leak:
-    return bench.lab(MODEL).leak(STRINGS, [DisableMask(mask) for mask in off])  # type: ignore[arg-type]
+def _leak(bench: Bench, *off: str, texts: Sequence[str] = STRINGS) -> Leak:
+    return bench.lab(MODEL).leak(texts, [DisableMask(mask) for mask in off])  # type: ignore[arg-type]
 
 
 def _measured(bench: Bench, *off: str) -> LeakData:
@@ -30,7 +32,7 @@ def _measured(bench: Bench, *off: str) -> LeakData:
 
 
 def _seen_truth(bench: Bench) -> Truth:
-    leak = _leak(bench)
+    leak = _leak(bench, texts=STRINGS[:1])
     row = leak.intact.masks[AttentionKind.DECODER_SELF][0]
     n_seen, places = int(row[2].sum()), row.shape[-1]
     return Truth(n_seen, TEXTS("masks.seen.told", n_seen=n_seen, places=places))
@@ -42,8 +44,8 @@ def _sureness(bench: Bench, *switches: str) -> float:
 
 
 def _triangle_scene(bench: Bench, settings: Settings) -> Scene:
-    view = SentenceMasks(kind="decoder_self", row=0)
-    return Scene(parts=(Part(Batch(bench.lab(MODEL), _leak(bench, *_off(settings))), view),))
+    leak = _leak(bench, *_off(settings), texts=STRINGS[:1])
+    return Scene(parts=(Part(Batch(bench.lab(MODEL), leak), SentenceMasks(kind="decoder_self", row=0)),))
 
 
 def _lifted_truth(bench: Bench) -> Truth:

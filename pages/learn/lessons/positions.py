@@ -16,7 +16,7 @@ MODEL, LEARNED = "reverse", "reverse-learned"
 TEXT = letters(6)
 GONE = "positions:encoder:remove"
 _POSITIONS = Control(name="positions", values=("no", "yes"))
-_SHARE_LENGTH, _TRAINED, _BEYOND = 6, 10, 12
+_SHARE_LENGTH, _TRAINED, _BEYOND, _FAR = 6, 10, 11, 12
 _TURNED = ("a b c d", "d c b a")
 _SHOWN = 5
 """The number of strings that are shown of those that a share is measured on."""
@@ -106,6 +106,7 @@ def _beyond_truth(bench: Bench) -> Truth:
     shares = [percent(bench.right(name, pairs)) for name in (MODEL, LEARNED)]
     best = 0 if shares[0] > shares[1] + 5 else 1 if shares[1] > shares[0] + 5 else 2
     trained = [percent(bench.right(name, held_out(_TRAINED))) for name in (MODEL, LEARNED)]
+    far = [percent(bench.right(name, long_strings(_FAR))) for name in (MODEL, LEARNED)]
     return Truth(
         best,
         TEXTS(
@@ -117,6 +118,9 @@ def _beyond_truth(bench: Bench) -> Truth:
             trained=_TRAINED,
             sinusoids_trained=trained[0],
             learned_trained=trained[1],
+            far=_FAR,
+            sinusoids_far=far[0],
+            learned_far=far[1],
         ),
     )
 
@@ -167,8 +171,8 @@ POSITIONS = Lesson(
             name="positions.beyond",
             answer=Options("positions.beyond"),
             truth=_beyond_truth,
-            expects=(2, 2),
-            controls=(Control(name="length", values=("10", "11", "12")),),
+            expects=(0, 0),
+            controls=(Control(name="length", values=("10", "11", "12"), default="11"),),
             scene=_beyond_scene,
         ),
     ),

@@ -59,6 +59,7 @@ def _place_truth(bench: Bench) -> Truth:
             first=100 * share[0],
             last=100 * share[-1],
             middle=100 * parts[1],
+            guess=100 / len(long.labels[int(share.argmin())]),
             short=_SHORT,
             short_middle=100 * float((short.right / len(short.tested))[1:-1].min()),
             short_right=percent(bench.right(VECTOR, held_out(_SHORT))),

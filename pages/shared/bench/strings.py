@@ -6,10 +6,12 @@ from pages.shared.bench.bench import Pairs
 from pages.shared.texts.catalogue import Texts
 from transformer.data.corpora import load_corpus
 from transformer.data.tasks import SYMBOLS, random_bits
+from transformer.inspection.token_alignment import align
 
 TEXTS = Texts("strings")
 MANY = 100
 """Strings that a share is measured on."""
+_MISSING = "•"
 
 
 def letters(length: int) -> str:
@@ -50,14 +52,17 @@ def percent(right: tuple[bool, ...]) -> float:
 
 
 def marked(written: str, answer: str) -> str:
-    """Returns an output in Markdown, with each wrong letter in bold red, and says whether it is right."""
+    """Returns an output in Markdown, and says whether it is right.
+
+    By the fewest edits to the right one: each wrong letter is bold and red, and so is a dot for each that is missing.
+    """
     got, right = written.split(), answer.split()
     if got == right:
         return TEXTS("right", written=f"`{_together(written)}`")
-    shown = [
-        f"`{letter}`" if i < len(right) and letter == right[i] else f":red[**`{letter}`**]"
-        for i, letter in enumerate(got)
-    ]
+    shown = []
+    for i, j in align(got, right):
+        letter = _MISSING if i is None else got[i]
+        shown.append(f"`{letter}`" if j is not None and letter == right[j] else f":red[**`{letter}`**]")
     return TEXTS("wrong", written=" ".join(shown), answer=f"`{_together(answer)}`")
 
 

@@ -18,6 +18,7 @@ let waiting = 0;
 let tooltip = null;
 let shown = null;
 let described = null;
+const pointer = { x: NaN, y: NaN }; // where it was last
 
 export default function ({ data }) {
   const first = terms === null;
@@ -44,8 +45,19 @@ function begin() {
   const showOrHide = (event) => (term(event) ? show(event) : onTooltip(event) || hide());
   const inLabel = ({ target }) => (target.closest?.("[data-testid=stMain]") ? termsOfControl(target) : []);
   const isFocused = () => shown && shown === document.activeElement;
-  document.addEventListener("pointerover", (event) => (isFocused() && !term(event)) || showOrHide(event));
-  document.addEventListener("pointerdown", showOrHide, true); // which controls keep to themselves
+  // What comes to lie under a resting pointer, as an answer below its button does, is explained once the pointer moves.
+  const hasMoved = ({ clientX: x, clientY: y }) => x !== pointer.x || y !== pointer.y;
+  const over = (event) => {
+    if (!hasMoved(event)) return;
+    Object.assign(pointer, { x: event.clientX, y: event.clientY });
+    if (!isFocused() || term(event)) showOrHide(event);
+  };
+  document.addEventListener("pointerover", over);
+  document.addEventListener("pointermove", over);
+  document.addEventListener("pointerdown", (event) => {
+    Object.assign(pointer, { x: event.clientX, y: event.clientY });
+    showOrHide(event);
+  }, true); // which controls keep to themselves
   document.addEventListener("focusin", (event) => (inLabel(event).length ? explain(inLabel(event), event.target) : showOrHide(event)));
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
   document.addEventListener("scroll", () => shown && putTooltip(), true);

@@ -66,6 +66,22 @@ def test_the_focus_on_a_control_explains_every_term_in_its_name(page: Page, serv
         expect(page.get_by_role("tooltip")).to_contain_text(found.meaning)
 
 
+@pytest.mark.slow
+def test_a_term_that_comes_under_a_resting_pointer_waits_until_it_moves(page: Page, server: Server):
+    page.goto(server.link("masks", model=REVERSE, text="a b c"))
+    wait_for_rest(page, 1000)
+    heading = page.get_by_role("heading", level=1).first
+    heading.hover(position={"x": 8, "y": 20})
+    heading.evaluate(TWO_TERMS)
+    page.evaluate(TWO_FRAMES)
+    meaning = page.get_by_role("tooltip")
+    expect(meaning).to_be_hidden()
+    heading.hover(position={"x": 12, "y": 20})
+    expect(meaning).to_contain_text(terms()[0].meaning)
+
+
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 100))))"
+"""Waits until the browser has looked again at what lies under the pointer."""
 TWO_TERMS = """(name) => {
   const terms = [0, 1].map((place) => {
     const term = Object.assign(document.createElement("span"), { className: "term", textContent: "term" });

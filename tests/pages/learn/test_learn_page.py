@@ -73,8 +73,9 @@ def test_what_was_found_stands_on_one_page_and_can_be_kept():
     at = checked(at.button(key="lesson-summary").click().run())
     assert at.query_params["lesson"] == "summary"
     said = texts(at)
-    assert f"{wrong.question}\n\nYou said **C**. The answer is **A**. The weights are" in said
-    assert f"{right.question}\n\nYou said **33 %**, and that is right." in said
+    assert f"{wrong.keep}\n\n{wrong.question} You said **C**. The answer is **A**." in said
+    assert f"{right.question} You said **33 %**, and that is right." in said
+    assert "The weights are" not in said
     assert wrong.keep in said and right.keep in said
     assert open_.question not in said and open_.keep not in said
     assert "1 of 2 predictions were right." in said and LESSONS[0].title not in said

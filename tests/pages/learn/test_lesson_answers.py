@@ -4,16 +4,19 @@ import re
 from dataclasses import replace
 from itertools import chain, product
 
+import numpy as np
 import pytest
 from fakes.plain_bench import PlainBench
 
 from pages.learn.lesson import Drawing, Lesson, Options, Step
 from pages.learn.lessons import LESSONS
 from pages.learn.lessons.learning import AT_ONCE, BY_ADAM, TOO_FAST
+from pages.learn.lessons.query_key_value import KEYS, VALUES
 from pages.shared.bench.strings import backwards, held_out, long_strings, marked
 from pages.shared.texts.catalogue import language_files, leaves, read_texts, wordings
 from transformer.checkpoints.settings import list_checkpoints
 from transformer.lab import load
+from transformer.views.attention.plane import AttentionInPlane
 
 BENCH = PlainBench()
 STEPS = [
@@ -73,6 +76,29 @@ def test_the_last_word_gets_much_weight_in_both_sentences_and_is_needed_in_one()
     assert instead and float(instead[1]) > 0.8, told
 
 
+def test_what_matters_gets_weight_and_most_of_what_gets_weight_does_not_matter():
+    told = step_named("explanation.all").truth(BENCH).told
+    matter, seen, heavy, idle = (int(n) for n in re.findall(r"(\d+) (?:of these )?times", told))
+    assert 5 < matter == seen < heavy / 2 < idle, told
+
+
+def test_neither_kind_of_position_goes_far_beyond_training():
+    pairs = long_strings(12)
+    assert max(sum(BENCH.right(name, pairs)) for name in ("reverse", "reverse-learned")) < 0.1 * len(pairs)
+
+
+def test_the_length_of_a_query_changes_how_much_and_its_direction_which():
+    def weights(query, *keys):
+        return AttentionInPlane().data(tuple(query), keys, VALUES[: len(keys)]).weights
+
+    for query in np.random.default_rng(0).normal(size=(100, 2)):
+        one, two, three = (weights(length * query, *KEYS) for length in (0.5, 1, 2))
+        assert one.argmax() == two.argmax() == three.argmax() and one.max() < two.max() < three.max()
+    query, long = (2.0, 0.5), (1.5, 1.5)
+    assert weights(query, query, long).argmax() == 0
+    assert weights(query, (0.2, 0.05), long).argmax() == 1  # a key in the query's own direction, but a short one
+
+
 def test_the_head_of_the_story_opens_first():
     step = step_named("explanation.patterns")
     (said,) = step.scene(BENCH, step.settled({})).lines
@@ -127,3 +153,9 @@ def test_wrong_letters_are_marked_and_right_ones_are_not():
     right = "`c\u00a0b\u00a0a`"
     assert marked("c b a", "c b a") == f"{right} :green[right]"
     assert marked("c a a d", "c b a") == f"`c` :red[**`a`**] `a` :red[**`d`**] :red[wrong]; right is {right}"
+
+
+def test_a_missing_letter_is_a_red_dot_and_those_after_it_are_right():
+    right = "`d\u00a0c\u00a0b\u00a0a`"
+    assert marked("c b a", "d c b a") == f":red[**`•`**] `c` `b` `a` :red[wrong]; right is {right}"
+    assert marked("", "b a") == ":red[**`•`**] :red[**`•`**] :red[wrong]; right is `b\u00a0a`"
