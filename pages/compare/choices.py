@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pages.shared.url.page_state import PageState
-from pages.shared.url.url_state import Form, Refused, UrlState, param, text, words
+from pages.shared.url.url_state import TEXTS, Form, Refused, UrlState, param, text, words
 
 Two = Literal["models", "sentences"]
 Pairing = Literal["", "matched", "same"]
@@ -14,10 +14,7 @@ _MAX_TEXT = 1_000
 def _step(text: str) -> str:
     if text.isascii() and text.isdecimal() and len(text) < 10:
         return text
-    raise Refused("is not a step")
-
-
-_STEP = "The link says {name} “{text}”, which {expected}; the weights at the end are shown."
+    raise Refused(TEXTS("expected.step"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +25,9 @@ class Choices(UrlState):
     """Two sentences through one model, or one sentence through two."""
     other: str = param("", text(_MAX_TEXT))
     """The model on the right."""
-    at: str = param("", Form(_step), nonsense=_STEP)
+    at: str = param("", Form(_step), nonsense="step")
     """The step of its run from which the left model's weights are; empty for the weights at the end."""
-    other_at: str = param("", Form(_step), resets=("other",), nonsense=_STEP)
+    other_at: str = param("", Form(_step), resets=("other",), nonsense="step")
     """The same for the right model."""
     other_text: str = param("", text(_MAX_TEXT))
     """The sentence on the right."""

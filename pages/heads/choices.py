@@ -11,7 +11,7 @@ from pages.shared.components.head_table import picks_of
 from pages.shared.context import say
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose
-from pages.shared.url.url_state import Form, Refused, UrlState, param, text, whole, words
+from pages.shared.url.url_state import UrlState, param, text, whole, words
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.leave_one_out import Hiding
 from transformer.analysis.heads.survey import Pattern
@@ -50,13 +50,6 @@ IMPORTANCE_COLUMNS = ("log_prob", "instead", "loss", "exact_match", "per_token",
 _SORTED = (*COLUMNS, *IMPORTANCE_COLUMNS, "head", "role")
 
 
-def _distance(text: str) -> float:
-    by_text = {f"{distance:g}": distance for distance in CLOSEST}
-    if text in by_text:
-        return by_text[text]
-    raise Refused(f"must be one of: {', '.join(by_text)}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
     """The visitor's choices; empty values take what suits the model best."""
@@ -75,7 +68,7 @@ class Choices(UrlState):
     """The heads that are in the table, compared, or searched."""
     sort: str = param("", words(*_SORTED, *(f"-{name}" for name in _SORTED)))
     """The column by which the table is sorted, with a minus where the largest comes first."""
-    closest: float = param(0.45, Form(_distance, "{:g}".format))
+    closest: float = param(0.45, words(*CLOSEST))
     """The mean distance up to which heads are grouped."""
     measured_by: MeasuredBy = param("sentence", words(*get_args(MeasuredBy)), name="worth")
     """The measure of importance: this translation, or a score over many pairs."""

@@ -6,7 +6,7 @@ from pages.learn.lesson import Lesson, Step
 from pages.learn.lessons import LESSONS
 from pages.learn.progress import LONGEST, Progress, read_progress
 from pages.shared.url.page_state import UrlPart
-from pages.shared.url.url_state import Form, Refused, UrlState, flag, param, text, whole, words
+from pages.shared.url.url_state import TEXTS, Form, Refused, UrlState, flag, param, text, whole, words
 
 SUMMARY = "summary"
 """Stands in the place of a lesson: all that was found."""
@@ -18,8 +18,13 @@ _LONGEST_SETTING = 120
 def _read(said: str) -> Progress:
     progress, whole_ = read_progress(said, LESSONS)
     if not whole_:
-        raise Refused("holds answers that no lesson takes", progress)
+        raise Refused(TEXTS("expected.answers"), progress)
     return progress
+
+
+def _steps(choices: "Choices") -> range:
+    shown = BY_SLUG.get(choices.lesson)
+    return range(1, (len(shown.steps) if shown else MAX_STEPS) + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +32,7 @@ class Choices(UrlState):
     """The learner's place and answers."""
 
     lesson: str = param("", words("", *BY_SLUG, SUMMARY))
-    step: int = param(1, whole(1, MAX_STEPS, clamp=True), resets=("lesson",))
+    step: int = param(1, whole(1, 9_999), among=_steps, nearest=True, resets=("lesson",))
     """Counted from 1, as it is shown."""
     settings: tuple[str, ...] = param((), text(_LONGEST_SETTING), name="set", many=tuple, resets=("lesson", "step"))
     """The choices of the step's controls, as "name=value"."""
@@ -39,7 +44,7 @@ class Choices(UrlState):
     def shown(self) -> tuple[Lesson, int] | None:
         """Returns the lesson and the index of its step; None for the list of lessons and the summary."""
         lesson = BY_SLUG.get(self.lesson)
-        return None if lesson is None else (lesson, min(self.step, len(lesson.steps)) - 1)
+        return None if lesson is None else (lesson, self.step - 1)
 
     def settled(self, step: Step) -> dict[str, str]:
         """Returns what each control of a step says."""

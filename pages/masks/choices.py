@@ -21,12 +21,7 @@ class Choices(UrlState):
 
     others: str = param("", Form(str, lambda text: text[:MAX_TEXT]), name="beside")
     """The sentences that share the batch with the page's own, one a line."""
-    row: int = param(
-        0,
-        whole(0, 999),
-        resets=("others",),
-        nonsense="The link says row “{text}”, which is not the number of a sentence in the batch.",
-    )
+    row: int = param(0, whole(0, 999), resets=("others",), nonsense="row")
     """The sentence whose masks are shown; at first the page's own."""
     attention: AttentionKind | None = param(None, words(*AttentionKind))
     """The kind of attention that is shown until the visitor chooses one."""

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import flag, param, text, whole, words
-from pages.training.live.settings import LONGEST, NO_RUN, RUN_NAME, STRINGS, TASKS, Setting, Task
+from pages.training.live.settings import LONGEST, RUN_NAME, STRINGS, TASKS, Setting, Task
 from pages.training.plans import Plan
 from transformer.analysis.attention.shapes import Shape
 from transformer.text.pairs import clean_text
@@ -31,7 +31,7 @@ class Knobs(Setting):
     """The picture that the visitor thinks the attention will turn into; empty without a guess."""
     expected: Expected | Literal[""] = param("", words("", *get_args(Expected)), resets=_OF_RUN)
     """The end that the visitor expects of the run; empty where it was not asked."""
-    run: str = param("", RUN_NAME, nonsense=NO_RUN)
+    run: str = param("", RUN_NAME, nonsense="run")
 
     @property
     def string(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from pages.shared import fields
 from pages.shared.url.page_state import PageState
-from pages.shared.url.url_state import Form, Refused, UrlState, param, text, whole, words
+from pages.shared.url.url_state import TEXTS, Form, Refused, UrlState, param, text, whole, words
 from transformer.analysis.positions.tables import Similarity
 from transformer.model.position_extension import EXTENSIONS, Extension
 from transformer.model.taps import Stack
@@ -32,7 +32,7 @@ BASES = (2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 def _moment(text: str) -> str:
     if text in ("trained", "start") or (text.isascii() and text.isdecimal() and len(text) < 8):
         return text
-    raise Refused("must be trained, start or the step of a snapshot")
+    raise Refused(TEXTS("expected.moment"))
 
 
 @dataclass(frozen=True, kw_only=True)

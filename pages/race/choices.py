@@ -5,7 +5,7 @@ from typing import Literal
 
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import UrlState, nested, param, text, whole, words
-from pages.training.live.settings import LONGEST, NO_RUN, RUN_NAME, STRINGS, TASKS, WHOLE_WORD, Setting, Task
+from pages.training.live.settings import LONGEST, RUN_NAME, STRINGS, TASKS, WHOLE_WORD, Setting, Task
 from pages.training.plans import Plan
 from transformer.config import OptimizerKind
 from transformer.text.pairs import clean_text
@@ -72,8 +72,8 @@ class Race(UrlState):
     right: Racer = param(MATCHES["With and without positions"][1], _RACER)
     expected: Expected | Literal[""] = param("", words("", "left", "right", "neither"), resets=_OF_RACE)
     """The one that the visitor expects to be first; empty without a guess."""
-    left_run: str = param("", RUN_NAME, nonsense=NO_RUN)
-    right_run: str = param("", RUN_NAME, nonsense=NO_RUN)
+    left_run: str = param("", RUN_NAME, nonsense="run")
+    right_run: str = param("", RUN_NAME, nonsense="run")
 
     @property
     def string(self) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 import streamlit as st
 
 from pages.shared.url.page_state import UrlPart
+from pages.shared.url.url_state import TEXTS as LINK
 from pages.shared.url.url_state import Form, Problem, UrlState, param
 from pages.training.compare import SHOWN_AT_FIRST, Entry
 from transformer.checkpoints.settings import renamed
@@ -85,7 +86,7 @@ def follow_url(found: Sequence[Entry]) -> None:
         today = {name: name if name in names else renamed(name) or name for name in asked}
         shown, run = shown and tuple(today[name] for name in shown), today.get(run, "")
         if gone := [name for name in dict.fromkeys(asked) if today[name] not in names]:
-            CHOICES.tell(Problem("show", f"The link asks for {_listed(gone)}, which is not here."))
+            CHOICES.tell(Problem("show", LINK("absent.entries", names=_listed(gone))))
     if shown is None:
         shown = _shown_at_first(found)
     if run not in names:

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.shared import fields
 from pages.shared.context import say
 from pages.shared.url.page_state import PageState
-from pages.shared.url.url_state import Form, Refused, UrlState, decimal, param, text, whole, words
+from pages.shared.url.url_state import TEXTS, Form, Refused, UrlState, decimal, param, text, whole, words
 from transformer.config import LengthNorm
 
 Forced = tuple[tuple[int, int], ...]
@@ -27,7 +27,6 @@ _FORCED = re.compile(r"\d{1,4}:\d{1,7}(,\d{1,4}:\d{1,7})*", re.ASCII)
 _SENTENCE = ("model", "text")
 _SEARCH = ("beam", "alpha", "norm", "stop")
 """The fields whose change makes another beam tree."""
-_ABSENT = "There is no branch {value}: there are branches {first} to {last}; {used}."
 
 
 def _read_branches(text: str) -> tuple[Forced, ...]:
@@ -41,7 +40,7 @@ def _read_branches(text: str) -> tuple[Forced, ...]:
             found.append(tuple(sorted({int(step): int(token) for step, token in pairs}.items())))
     branches = tuple(dict.fromkeys(found))
     if len(found) < len(given):
-        raise Refused(f"must be at most {MAX_BRANCHES} branches, each as step:token,step:token", branches)
+        raise Refused(TEXTS("expected.branches", most=MAX_BRANCHES), branches)
     return branches
 
 
@@ -58,7 +57,7 @@ class Choices(UrlState):
     """The visitor's choices: the branches, the step, and the settings of each view."""
 
     step: int = param(0, whole(0, 9_999), resets=_SENTENCE)
-    branch: int = param(0, whole(0, 9_999), name="road", among=_among_branches, resets=_SENTENCE, absent=_ABSENT)
+    branch: int = param(0, whole(0, 9_999), name="road", among=_among_branches, resets=_SENTENCE, absent="branch")
     """The number of the selected branch; 0 is the model's own output."""
     scale: str = param("linear", words("linear", "log"))
     reference: str = param("", text(1_000), resets=_SENTENCE)
@@ -67,7 +66,7 @@ class Choices(UrlState):
         Form(_read_branches, _write_branches),
         name="roads",
         resets=_SENTENCE,
-        nonsense="The link names a branch that cannot be read, “{text}”: {name} {expected}.",
+        nonsense="branches",
     )
     look: Look = param("steps", words(*get_args(Look)))
     """One step, its logit lens, the beam's tree, samples, or a reference teacher-forced."""
@@ -78,7 +77,7 @@ class Choices(UrlState):
     """"early", or "late": only when no hypothesis can be overtaken."""
     branches_as: BranchesAs = param("lines", words(*get_args(BranchesAs)), name="roads_as")
     """Branches as lines below one another, as one tree, or two of them step by step."""
-    beside: int = param(0, whole(0, 9_999), among=_among_branches, resets=_SENTENCE, absent=_ABSENT)
+    beside: int = param(0, whole(0, 9_999), among=_among_branches, resets=_SENTENCE, absent="branch")
     """The branch that is compared with the selected one."""
     against: int = param(-1, whole(0, 9_999_999), resets=_SENTENCE)
     """The token that the written one is compared with; -1 for the next most probable."""

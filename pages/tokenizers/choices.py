@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pages.shared.url.page_state import UrlPart
-from pages.shared.url.url_state import Form, Refused, UrlState, param, text, whole, words
+from pages.shared.url.url_state import TEXTS, Form, Refused, UrlState, param, text, whole, words
 from pages.training import corpora
 from pages.training.plan_text import expected, parsed
 from transformer.analysis.tokens.embeddings import Side
@@ -30,7 +30,7 @@ _NAME = text(80)
 
 def _read_corpus(name: str) -> str:
     if not corpora.is_known(name):
-        raise Refused("is no corpus that is here")
+        raise Refused(TEXTS("expected.corpus"))
     return name
 
 
@@ -38,7 +38,7 @@ def _read_columns(text: str) -> str:
     try:
         return parsed("columns", text)
     except ValueError as error:
-        raise Refused(f"is not {expected('columns')}") from error
+        raise Refused(TEXTS("expected.columns", columns=expected("columns"))) from error
 
 
 @dataclass(frozen=True, kw_only=True)

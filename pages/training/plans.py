@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, Self
 
-from pages.shared.url.url_state import Form, Param, Parameters, Problem, Refused, UrlState, param
+from pages.shared.url.url_state import TEXTS, Form, Param, Parameters, Problem, Refused, UrlState, param
 from pages.training.corpora import config_name, of_run, recipe_of
 from pages.training.plan_fields import (
     CORPUS_FIELDS,
@@ -57,17 +57,16 @@ def _read_other(text: str) -> Other:
     """The setting in a text like "train.accumulate=2"."""
     name, _, after = text.partition("=")
     if name not in _FURTHER:
-        raise Refused("its name is not known")
+        raise Refused(TEXTS("expected.known"))
     try:
         value = json.loads(after)
     except (ValueError, RecursionError):
         value = after
     if isinstance(value, list | dict):
-        raise Refused("it has no single value")
+        raise Refused(TEXTS("expected.single"))
     return name, value
 
 
-_NO_SETTING = "The link asks for “{text}”, which is not a setting: {expected}."
 _OTHER = Form(_read_other, lambda other: f"{other[0]}={json.dumps(other[1])}")
 
 
@@ -75,9 +74,7 @@ _OTHER = Form(_read_other, lambda other: f"{other[0]}={json.dumps(other[1])}")
 class Plan(UrlState):
     """Everything in the fields. None is an empty field."""
 
-    corpus: str = param(
-        FIRST_CORPUS, Form(_read_corpus), nonsense="The link asks for a corpus that is not here: {expected}."
-    )
+    corpus: str = param(FIRST_CORPUS, Form(_read_corpus), nonsense="corpus")
     """The name of a corpus that comes with the lab, or what names a file (`corpora.py`)."""
     columns: str = param(None)
     """The columns of a file that hold source and target, "2,4"; None: found by their names and their content."""
@@ -134,17 +131,14 @@ class Plan(UrlState):
     start_from: str = param("")
     """The run or shipped model whose weights it begins with; empty: random initial weights."""
     others: tuple[Other, ...] = param(
-        (), _OTHER, name="set", many=lambda found: tuple(dict(found).items()), beside="others", nonsense=_NO_SETTING
+        (), _OTHER, name="set", many=lambda found: tuple(dict(found).items()), beside="others", nonsense="setting"
     )
     """Settings without a field of their own that differ from the recipe's, named as on the command line."""
 
     @classmethod
     def plain_param(cls, name: str) -> Param:
         """Describes a field that a link carries as it is typed."""
-        return Param(
-            form=Form(partial(_read_field, name), written),
-            nonsense="The link asks for “{text}” here, which is not {expected}.",
-        )
+        return Param(form=Form(partial(_read_field, name), written), nonsense="field")
 
     @property
     def recipe(self) -> "Plan":
@@ -365,7 +359,7 @@ def _accepted(plan: Plan) -> tuple[tuple[Other, ...], tuple[Problem, ...]]:
             replace(configs[kind], **{setting: value})
         except ValueError as error:
             text = _OTHER.write((name, value))
-            refused.append(Problem("others", _NO_SETTING.format(text=text, expected=error)))
+            refused.append(Problem("others", TEXTS("nonsense.setting", text=text, expected=error)))
         else:
             kept.append((name, value))
     return tuple(kept), tuple(refused)

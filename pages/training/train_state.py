@@ -9,13 +9,13 @@ import streamlit as st
 
 from pages.shared.background import Watcher
 from pages.shared.url.page_state import UrlPart
-from pages.shared.url.url_state import Form, Parameters, Problem, Refused, UrlState, param, words
+from pages.shared.url.url_state import TEXTS, Parameters, Problem, UrlState, param, words
 from pages.shared.waiting import connection
 from pages.training import corpora, plans
+from pages.training.live.settings import RUN_NAME
 from pages.training.plan_fields import PARTS, WHOLE
 from pages.training.plan_text import parsed
 from pages.training.plans import FIRST_CORPUS, Plan, recommended
-from transformer.checkpoints.settings import is_name
 from transformer.runs.run_folder import Run
 
 _KEY = "attention-lab-train"
@@ -24,17 +24,11 @@ LOOKS = ("run", "corpus", "costs")
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
 
 
-def _read_run(text: str) -> str:
-    if not is_name(text):
-        raise Refused("cannot be a run's name")
-    return text
-
-
 @dataclass(frozen=True, kw_only=True)
 class Chosen(UrlState):
     """The plan in the fields, and the run beside it."""
 
-    run: str = param("", Form(_read_run), nonsense="The link asks for the run “{text}”, which {expected}.")
+    run: str = param("", RUN_NAME, nonsense="run")
     look: str = param(LOOKS[0], words(*LOOKS))
     plan: Plan = field(default_factory=lambda: recommended(FIRST_CORPUS))
     is_named: bool = False
@@ -155,7 +149,7 @@ def settle_run(found: Sequence[Run]) -> None:
     if any(run.id == chosen.run for run in found):
         return
     if chosen.run:
-        CHOSEN.tell(Problem("run", f"There is no run {chosen.run} here any more."))
+        CHOSEN.tell(Problem("run", TEXTS("absent.run", run=chosen.run)))
     fitting = [run for run in found if not chosen.is_named or corpora.of_run(run.settings) == chosen.plan.corpus]
     run = next((run.id for run in [*(run for run in fitting if run.status.active), *fitting]), "")
     CHOSEN.put(replace(chosen, run=run))

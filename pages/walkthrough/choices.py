@@ -38,7 +38,7 @@ class Choices(UrlState):
         name="station",
         offered=lambda _, context: [str(step) for step in steps(context.lab.model)],
         usual=lambda _, context: str(steps(context.lab.model)[0]),
-        absent="There is no step “{value}” in {context.lab.name}; the walk begins at the first one.",
+        absent="place",
     )
     """The name of the step: encoder.self.weights."""
     recurrent_layer: int = param(
@@ -47,7 +47,7 @@ class Choices(UrlState):
         name="recurrent-layer",
         offered=lambda _, context: range(max(n_layers(context.lab.model, stack) for stack in SUBLAYERS)),
         nearest=True,
-        absent="There is no layer {value} in {context.lab.name}: the layer {last} is shown.",
+        absent="recurrent_layer",
     )
     """The layer of LSTMs or GRUs; the layer that all pages share is that of an attention."""
     token: int | None = param(

@@ -96,4 +96,4 @@ def misfits(parameters: Parameters) -> tuple[str, ...]:
             said += _of_model(view, loading.get_lab(view.model))
     except CheckpointError as error:
         said.append(TEXTS("other_model", problem=sentence(str(error))))
-    return tuple(one.replace("The link", "The view", 1) for one in said)
+    return tuple(one.replace(TEXTS("the_link"), TEXTS("the_view"), 1) for one in said)

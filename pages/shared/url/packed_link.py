@@ -8,12 +8,14 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from pages.shared.texts.catalogue import Texts
 from pages.shared.wording import plain
 from transformer.text.token_ids import valid_text
 
 LONGEST = 2_000
 """Characters of a link that every browser and mail program passes on."""
 PARAMETER = "view"
+TEXTS = Texts("link.packed")
 _FORMAT = "attention-lab-view"
 _MOST_BYTES = 100_000
 _OLD_TABS = ("Runs", "Sweeps")
@@ -39,12 +41,12 @@ def unpack(text: str) -> dict[str, str | list[str]]:
         unzipped = zlib.decompressobj()
         content = unzipped.decompress(packed, _MOST_BYTES)
         if unzipped.unconsumed_tail:
-            raise CannotOpen(f"The view in the link is longer than {_MOST_BYTES:,} bytes, so it is left out.")
+            raise CannotOpen(TEXTS("too_long", most=_MOST_BYTES))
         return _checked(json.loads(content))
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         if isinstance(error, CannotOpen):
             raise
-        raise CannotOpen("The view in the link cannot be read: some of its characters are missing.") from error
+        raise CannotOpen(TEXTS("incomplete")) from error
 
 
 def as_file(page: str, parameters: Parameters) -> str:
@@ -56,18 +58,18 @@ def as_file(page: str, parameters: Parameters) -> str:
 def from_file(content: bytes, pages: Mapping[str, object]) -> tuple[str, dict[str, str | list[str]]]:
     """Returns the page and the query parameters in such a file; CannotOpen for any other file."""
     if len(content) > _MOST_BYTES:
-        raise CannotOpen(f"The file has {len(content):,} bytes; a saved view has at most {_MOST_BYTES:,}.")
+        raise CannotOpen(TEXTS("too_large", n=len(content), most=_MOST_BYTES))
     try:
         found = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise CannotOpen("This is not a saved view: it is not JSON.") from None
+        raise CannotOpen(TEXTS("not_json")) from None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise CannotOpen(f"This is not a saved view: its format is not {_FORMAT}.")
+        raise CannotOpen(TEXTS("not_format", format=_FORMAT))
     if not isinstance(found.get("page"), str) or found["page"] not in pages:
-        raise CannotOpen(f"The saved view is of a page that is not here; the pages are: {', '.join(pages)}.")
+        raise CannotOpen(TEXTS("no_page", pages=", ".join(pages)))
     parameters = _checked(found.get("parameters"))
     if "model" not in parameters:
-        raise CannotOpen("This is not a saved view: it names no model.")
+        raise CannotOpen(TEXTS("no_model"))
     return found["page"], parameters
 
 
@@ -91,11 +93,11 @@ def follow_packed_link() -> None:
 def _checked(found: object) -> dict[str, str | list[str]]:
     """Returns the query parameters; CannotOpen for anything else."""
     if not isinstance(found, dict):
-        raise CannotOpen("The saved view holds no parameters.")
+        raise CannotOpen(TEXTS("no_parameters"))
     for name, value in found.items():
         texts = value if isinstance(value, list) else [value]
         if name == PARAMETER or not all(_is_text(text) for text in (name, *texts)):
-            raise CannotOpen(f"The saved view has a parameter “{valid_text(str(name)[:30])}” that is not text.")
+            raise CannotOpen(TEXTS("not_text", name=valid_text(str(name)[:30])))
     return found
 
 

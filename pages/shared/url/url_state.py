@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
+from pages.shared.texts.catalogue import Texts
+
 Parameters = Mapping[str, str | Sequence[str]]
 Value = TypeVar("Value")
 State = TypeVar("State", bound="UrlState")
 
-NONSENSE = "The link says {name} “{text}”, which {expected}; {used}."
-ABSENT = "There is no {name} {value}: there are {name}s {first} to {last}; {used}."
+TEXTS = Texts("link")
 _QUOTED = 40
 """Characters of a value that a sentence repeats."""
 _NOTHING: Any = object()
@@ -55,7 +56,7 @@ class Form(Generic[Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class Param:
-    """A field's description of itself; sentences may hold what their comment names in braces."""
+    """A field's description of itself."""
 
     form: Form
     name: str = ""
@@ -65,22 +66,24 @@ class Param:
     always: bool = False
     """True if it is written although it is the default."""
     among: Callable[[Any], Collection[Any]] | None = None
-    """Returns the values that exist, given the rest of the state; else the default is taken."""
+    """Returns the values that exist, given the rest of the state."""
     offered: Callable[[Any, Any], Collection[Any]] | None = None
     """Returns the values that exist, given the state and a context (a model, a sentence), for `fit(context)`; a tuple
     keeps those of its values that exist."""
     usual: Callable[[Any, Any], Any] | None = None
     """Returns what None stands for in a context, which `fit` also takes in place of a value that is not offered."""
     nearest: bool = False
-    """True if `fit` takes the last value offered in place of a larger one."""
+    """True if the last value that exists is taken in place of one that does not, instead of the default."""
     resets: tuple[str, ...] = ()
     """Changes of these (fields of this state, or what the page shows: "model", "text") put the default back."""
     beside: str = ""
     """The control beside which a problem is told, if that is not the one of the parameter's name."""
-    nonsense: str = NONSENSE
-    """The sentence for a text that cannot be read: {name}, {text}, {expected}, {used}."""
-    absent: str = ABSENT
-    """The sentence for a value that does not exist: {name}, {value}, {first}, {last}, {used}, {context}, {state}."""
+    nonsense: str = "any"
+    """The name of the sentence for a text that cannot be read, in the catalogue's `link.nonsense`; it may hold {name},
+    {text}, {expected}, {used}."""
+    absent: str = "any"
+    """The name of the sentence for a value that does not exist, in `link.absent`; it may hold {name}, {value}, {first},
+    {last}, {used}, {context}, {state}."""
 
 
 def param(default: Any, form: Form | None = None, **options: Any) -> Any:
@@ -127,8 +130,9 @@ class UrlState:
         for each, said in _params(cls):
             value = getattr(state, each.name)
             if said.among and value != each.default and value not in (options := said.among(state)):
-                problems.append(_absent(each, said, state, options, each.default, None))
-                state = replace(state, **{each.name: each.default})
+                used = max(options) if said.nearest else each.default
+                problems.append(_absent(each, said, state, options, used, None))
+                state = replace(state, **{each.name: used})
         return state, tuple(problems)
 
     def parameters(self, base: "UrlState | None" = None) -> dict[str, str | list[str]]:
@@ -178,23 +182,23 @@ def words(*options: Any) -> Form:
     def read(text: str) -> Any:
         if text in by_text:
             return by_text[text]
-        raise Refused(f"must be one of: {listed}")
+        raise Refused(TEXTS("expected.words", options=listed))
 
     return Form(read)
 
 
 def whole(least: int, most: int, *, clamp: bool = False, multiple_of: int = 1) -> Form[int]:
     """Returns the form of an integer from `least` to `most`; `clamp` takes the nearest one for a number outside."""
-    expected = f"must be a whole number from {least:,} to {most:,}"
 
     def read(text: str) -> int:
+        expected = TEXTS("expected.whole", least=least, most=most)
         if not _NUMBER.fullmatch(text):
             raise Refused(expected)
         value = int(min(max(float(text), least), most))
         if not (text.isdecimal() and least <= int(text) <= most):
             raise Refused(expected, value) if clamp else Refused(expected)
         if value % multiple_of:
-            raise Refused(f"must be a multiple of {multiple_of}", value - value % multiple_of)
+            raise Refused(TEXTS("expected.multiple", of=multiple_of), value - value % multiple_of)
         return value
 
     return Form(read)
@@ -202,9 +206,9 @@ def whole(least: int, most: int, *, clamp: bool = False, multiple_of: int = 1) -
 
 def decimal(least: float, most: float, *, clamp: bool = False) -> Form[float]:
     """Returns the form of a number from `least` to `most`; `clamp` takes the nearest one for a number outside."""
-    expected = f"must lie between {least:g} and {most:g}"
 
     def read(text: str) -> float:
+        expected = TEXTS("expected.decimal", least=least, most=most)
         if not _NUMBER.fullmatch(text):
             raise Refused(expected)
         value = float(text)
@@ -220,7 +224,7 @@ def flag(word: str) -> Form[bool]:
 
     def read(text: str) -> bool:
         if text != word:
-            raise Refused(f"must be {word}")
+            raise Refused(TEXTS("expected.flag", word=word))
         return True
 
     return Form(read, lambda on: word if on else None)
@@ -240,7 +244,7 @@ def text(longest: int) -> Form[str]:
 
     def read(text: str) -> str:
         if len(text) > longest:
-            raise Refused(f"has {len(text):,} characters, but a link carries only {longest:,}", text[:longest])
+            raise Refused(TEXTS("expected.text", length=len(text), longest=longest), text[:longest])
         return text
 
     return Form(read, lambda text: text if len(text) <= longest else None)
@@ -253,7 +257,7 @@ def nested(cls: type[State], plain: str) -> Form[State]:
         given = [pair.partition(":") for pair in text.split(";") if pair and text != plain]
         state, problems = cls.read({name: value for name, _, value in given})
         if problems or any(name not in cls.names() for name, _, _ in given):
-            raise Refused("has settings that do not exist", state)
+            raise Refused(TEXTS("expected.nested"), state)
         return state
 
     return Form(read, lambda state: ";".join(f"{n}:{v}" for n, v in state.parameters().items()) or plain)
@@ -277,7 +281,8 @@ def _read(text: str, each: Any, said: Param, problems: list[Problem]) -> Any:
         name = _name(each, said)
         used = each.default if refused.instead is _NOTHING else refused.instead
         quoted = text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
-        sentence = said.nonsense.format(name=name, text=quoted, expected=refused, used=_used(said, used))
+        values = {"name": name, "text": quoted, "expected": refused, "used": _used(said, used)}
+        sentence = TEXTS(f"nonsense.{said.nonsense}", **values)
         problems.append(Problem(said.beside or name, sentence))
         return refused.instead
 
@@ -297,11 +302,12 @@ def _fitting(each: Any, said: Param, state: Any, options: Collection[Any], conte
 def _absent(each: Any, said: Param, state: Any, options: Collection[Any], used: Any, context: Any) -> Problem:
     name, all_ = _name(each, said), list(options)
     shown = str(said.form.write(getattr(state, each.name)))
-    sentence = said.absent.format(
+    sentence = TEXTS(
+        f"absent.{said.absent}",
         name=name,
         value=shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…",
-        first=all_[0] if all_ else "none",
-        last=all_[-1] if all_ else "none",
+        first=all_[0] if all_ else TEXTS("none"),
+        last=all_[-1] if all_ else TEXTS("none"),
         used=_used(said, used),
         context=context,
         state=state,
@@ -312,7 +318,7 @@ def _absent(each: Any, said: Param, state: Any, options: Collection[Any], used: 
 def _used(said: Param, value: Any) -> str:
     """Says what is taken in place of nonsense: "10 is used"; does not repeat long text."""
     if value is None or value in ("", ()) or said.many or said.form.write(value) is None:
-        return "it is left out"
+        return TEXTS("used.nothing")
     if not (text := str(said.form.write(value))):
-        return "none of it is used"
-    return f"{text} is used" if len(text) <= _QUOTED else f"the first {len(text):,} are used"
+        return TEXTS("used.none_of_it")
+    return TEXTS("used.this", text=text) if len(text) <= _QUOTED else TEXTS("used.first", n=len(text))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self, get_args
 
 from pages.shared.url.url_state import (
+    TEXTS,
     Form,
     Parameters,
     Problem,
@@ -49,7 +50,7 @@ def _read_cell(text: str) -> tuple[int, int]:
     try:
         return _INDEX.read(row), _INDEX.read(column)
     except Refused:
-        raise Refused("must be a row and a column, like 2,5") from None
+        raise Refused(TEXTS("expected.cell")) from None
 
 
 def _read_switch(text: str) -> Intervention:
@@ -77,7 +78,7 @@ class View(UrlState):
         AttentionKind.CROSS,
         one_of(*AttentionKind),
         offered=lambda _, lab: tuple(attention_layers(lab.model)) or tuple(AttentionKind),
-        absent="{context.name} has no {state.kind.phrase}.",
+        absent="kind",
     )
     layer: int | None = param(
         None,
@@ -85,8 +86,7 @@ class View(UrlState):
         resets=("model",),
         offered=lambda view, lab: range(attention_layers(lab.model).get(view.kind, 1)),
         nearest=True,
-        absent="Layer {value} does not exist: the {state.kind.stack} of {context.name} has layers {first} to {last}. "
-        "Layer {last} is shown.",
+        absent="layer",
     )
     """The layer; None for the last one. Which head does what depends on the model, so another one starts anew."""
     head: int | None = param(
@@ -94,18 +94,11 @@ class View(UrlState):
         _INDEX,
         resets=("model",),
         offered=lambda _, lab: range(lab.model.config.n_heads),
-        absent="Head {value} does not exist: {context.name} has heads {first} to {last} in every layer.",
+        absent="head",
     )
     """The head; None for the average of the layer's heads where a page can show that, else head 0."""
-    picture: Picture = param(
-        "matrix", one_of(*get_args(Picture)), offered=_pictures, absent="{context.name} has no such picture."
-    )
-    show: Shown = param(
-        "weights",
-        one_of(*get_args(Shown)),
-        offered=_quantities,
-        absent="{context.name} is not a Transformer: only weights and their entropy can be shown.",
-    )
+    picture: Picture = param("matrix", one_of(*get_args(Picture)), offered=_pictures, absent="picture")
+    show: Shown = param("weights", one_of(*get_args(Shown)), offered=_quantities, absent="quantity")
     """The quantity that a picture draws: weights, norms of contributions, rollout, or row entropy."""
     unit: Unit = param("nats", one_of(*get_args(Unit)))
     """The unit of the entropy."""
@@ -115,8 +108,7 @@ class View(UrlState):
         (),
         several(_INDEX),
         offered=lambda _, lab: range(lab.model.config.n_heads),
-        absent="Of the heads {value} only those that exist are combined: {context.name} has heads {first} to {last} in "
-        "every layer.",
+        absent="heads",
     )
     """The heads that are combined; none: all of the layer."""
     threshold: float = param(0.0, decimal(0, 1))
@@ -131,14 +123,7 @@ class View(UrlState):
     """The query and the key of the entry that is explained; None: no entry."""
     click: Click = param("open", one_of(*get_args(Click)))
     """The effect of a click on an entry: explains it, or forbids it and allows it again."""
-    switches: tuple[Intervention, ...] = param(
-        (),
-        Form(_read_switch),
-        name="switch",
-        many=tuple,
-        nonsense="The link has a switch “{text}” that cannot be read, so {used}; one looks like "
-        "off:decoder.0.cross:1,3 or mask:causal or positions:encoder:remove.",
-    )
+    switches: tuple[Intervention, ...] = param((), Form(_read_switch), name="switch", many=tuple, nonsense="switch")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", AttentionKind(self.kind))  # links and controls give its name

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from pages.shared.texts.catalogue import Texts
+from pages.shared.url.url_state import TEXTS as LINK
 from pages.shared.url.url_state import Form, Refused, UrlState, nested, param, several, whole, words
 from pages.training.plans import Plan, recommended
 from transformer.checkpoints.settings import is_name
@@ -34,12 +35,11 @@ LONGEST = 200
 
 def _read_run(said: str) -> str:
     if not is_name(said):
-        raise Refused("cannot be a run's name")
+        raise Refused(LINK("expected.run"))
     return said
 
 
 RUN_NAME = Form(_read_run)
-NO_RUN = "The link asks for the run “{text}”, which {expected}."
 
 
 @dataclass(frozen=True, kw_only=True)

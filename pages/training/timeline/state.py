@@ -30,14 +30,14 @@ class Choices(UrlState):
         words(*AttentionKind),
         name="film_kind",
         offered=lambda _, run: tuple(kinds_of(run.settings.model)) or tuple(AttentionKind),
-        absent="{context.id} has no {state.kind.phrase}.",
+        absent="kind_of_run",
     )
     layer: int | None = param(
         None,
         _ANY,
         name="film_layer",
         offered=lambda state, run: range(state.n_layers(run)),
-        absent="Layer {value} does not exist: {context.id} has layers {first} to {last} there. Layer {last} is shown.",
+        absent="layer_of_run",
     )
     """None: the last layer of the stack."""
     head: int | None = param(
@@ -45,7 +45,7 @@ class Choices(UrlState):
         _ANY,
         name="film_head",
         offered=lambda _, run: range(run.settings.model.n_heads),
-        absent="Head {value} does not exist: {context.id} has heads {first} to {last} in every layer. Head 0 is shown.",
+        absent="head_of_run",
     )
     """None: head 0."""
     step: int | None = param(None, _ANY, name="film_step")

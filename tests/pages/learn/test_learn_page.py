@@ -128,7 +128,8 @@ def test_a_teachers_link_locks_the_controls_as_chosen():
     ("parameters", "said"),
     [
         ({"lesson": "magic"}, "“magic”"),
-        ({"lesson": PLANE, "step": "99"}, "“99”"),
+        ({"lesson": PLANE, "step": "99"}, "The link says step “99”, but here it goes from 1 to 4; 4 is used."),
+        ({"lesson": PLANE, "step": "none"}, "“none”"),
         ({"lesson": PLANE, "answers": "magic.1"}, "no lesson takes"),
         ({"lesson": PLANE, "answers": f"{PLANE}.7.n.n.n"}, "no lesson takes"),
         ({"lesson": PLANE, "answers": f"{PLANE}.0.0.0.0.0.0"}, "no lesson takes"),

@@ -48,7 +48,7 @@ class Choices(UrlState):
         offered=lambda _, length: range(length),
         usual=lambda _, length: length // 2,
         resets=("text",),
-        absent="There is no token {value} among {context}: {used}.",
+        absent="branch",
     )
     note: str = ""
     """Not in the URL."""
@@ -95,7 +95,7 @@ def test_a_state_comes_back_from_its_parameters_and_defaults_stay_out():
         ("width", "65", None, "The link says width “65”, which must be a whole number from 2 to 64; it is left out."),
         ("width", "9", 8, "The link says width “9”, which must be a multiple of 2; 8 is used."),
         ("share", "nan", 0.5, "The link says share “nan”, which must lie between 0 and 1; 0.5 is used."),
-        ("at", "1", 0, "There is no at 1: there are ats 0 to 0; 0 is used."),
+        ("at", "1", 0, "The link says at “1”, but here it goes from 0 to 0; 0 is used."),
         (
             "cell",
             "x" * 60,
@@ -130,7 +130,9 @@ def test_too_long_a_text_is_cut_when_read_and_not_written():
 def test_a_state_fits_its_context():
     assert Choices().fit(8)[0].token == 4 and Choices(token=7).fit(8) == (Choices(token=7), ())
     fitted, problems = Choices(token=8).fit(8)
-    assert fitted.token == 4 and problems == (Problem("token", "There is no token 8 among 8: 4 is used."),)
+    assert fitted.token == 4 and problems == (
+        Problem("token", "There is no branch 8: there are branches 0 to 7; 4 is used."),
+    )
 
 
 def test_changes_put_back_what_they_reset_and_nothing_else():

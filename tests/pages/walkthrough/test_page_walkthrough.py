@@ -196,8 +196,8 @@ def test_a_switch_is_marked_on_the_map_and_told_where_it_acts():
     [
         ({"station": "encoder.nowhere"}, "There is no step “encoder.nowhere”"),
         ({"station": "<script>alert(1)</script>"}, "There is no step"),
-        ({"token": "99", "station": "encoder.ids"}, "There is no token 99: there are tokens 0 to"),
-        ({"step": "77", "station": "decoder.ids"}, "There is no step 77"),
+        ({"token": "99", "station": "encoder.ids"}, "The link says token “99”, but here it goes from 0 to"),
+        ({"step": "77", "station": "decoder.ids"}, "The link says step “77”, but here it goes from 0 to"),
         ({"token": "x"}, "The link says token “x”, which must be a whole number"),
         ({"layer": "9", "station": "decoder.ffn.hidden"}, "Layer 9 does not exist"),
         ({"head": "9", "station": "encoder.self.qkv"}, "Head 9 does not exist"),
@@ -212,7 +212,7 @@ def test_a_link_that_asks_for_what_is_not_there_is_answered_in_a_sentence(parame
 def test_another_sentence_follows_other_tokens():
     at = walkthrough(station="encoder.ids", token="12")
     at = checked(at.text_input(key="choose-text").set_value("The cat slept.").run())
-    assert "token" not in at.query_params and "There is no token" not in texts(at)
+    assert "token" not in at.query_params and "The link says" not in texts(at)
 
 
 def test_a_model_without_the_step_of_the_link_says_so():

@@ -13,16 +13,21 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from string import Formatter
-from typing import Any
+from typing import Any, get_args
 
 import tiny_runs
 from google.protobuf.json_format import MessageToDict
 from page_exports import with_menus
 from page_models import PRONOUNS, REVERSE, save_untrained, visit
 
+from pages.learn.choices import BY_SLUG, SUMMARY, Choices
+from pages.playground.choices import Expected, Knobs
 from pages.shared.texts.catalogue import ORIGINAL, faults, read_texts
+from pages.shared.url.view_state import View
 from pages.shared.wording import plain
+from pages.training.live.settings import PARTS, TASKS
 from transformer.access.server_settings import LANGUAGE
+from transformer.analysis.attention.shapes import Shape
 from transformer.checkpoints.settings import list_checkpoints
 from transformer.data.corpora import load_corpus
 from transformer.runs.worker import train_run
@@ -34,6 +39,12 @@ OF_TERMS = ("name", "meaning")
 """The texts that a translation of a term in the glossary has of its own."""
 SHOWN = {"body", "label", "labels", "help", "placeholder", "text", "title", "said", "state", "rest", "unit"}
 """The fields of elements, and of what components get, that a visitor can read."""
+OF_LINKS = (
+    *(*View.names(), *Knobs.names(), *Choices.names()),
+    *(*BY_SLUG, SUMMARY, *TASKS, *PARTS, *get_args(Shape), *get_args(Expected)),
+    *("on", "yes", "encoder", "decoder", r"untrained-reverse"),
+)
+"""Names and values that a link has, which a sentence about one repeats."""
 NAMES = ("HTML", "CSV", "NPZ", "sinusoidal", "weight")
 """Names of formats, and those that the library gives to settings and tables."""
 UNTRAINED, TRAINED = "untrained", "trained"
@@ -52,8 +63,15 @@ VISITS: tuple[tuple[str, dict[str, str]], ...] = (
     ("learn", {"lesson": "positions", "answers": "positions.0"}),
     ("learn", {"lesson": "masks", "step": "2", "answers": "masks.0.0"}),
     ("learn", {"lesson": "decoding", "step": "1", "answers": "decoding.50"}),
+    ("", {"model": REVERSE, "kind": "a", "layer": "b", "threshold": "c", "words": "d", "cell": "e", "switch": "f"}),
+    ("", {"model": REVERSE, "layer": "9", "head": "99", "over": "98,99", "text": "zebra"}),
+    ("", {"model": REVERSE, "view": "nonsense"}),
+    ("playground", {"task": "a", "layers": "b", "heads": "9", "slow": "c", "without": "d", "run": "/", "seed": "7777"}),
+    ("playground", {"text": "a" * 300, "guess": "e", "run": "gone"}),
+    ("learn", {"lesson": "a", "locked": "b", "answers": "c"}),
+    ("learn", {"lesson": "masks", "step": "99", "set": "a" * 200}),
 )
-"""Pages and the links that open them."""
+"""Pages and the links that open them, the last ones with nonsense in them."""
 POPOVERS = ("home-drawer", "page-end-save", "page-end-report", "page-end-open")
 MENU = "token-lines-export"
 
@@ -133,8 +151,10 @@ def _shown(value: Any, name: str = "") -> Iterator[str]:
 
 
 def _is_english(text: str) -> bool:
-    """Tells whether a text has a Latin word that is no markup, no emphasised name, no translation and none of
-    NAMES."""
+    """Tells whether a text has a Latin word that is no markup, no emphasised name, no translation, none of NAMES, and
+    in a sentence about a link none that the link has."""
+    if text.startswith(":red[:material/error:"):
+        text = re.sub("|".join(["“[^”]*”", *(rf"\b{name}(?![\w-])" for name in OF_LINKS)]), " ", text.replace("\\", ""))
     markup = r"<style>.*?</style>|<p class=\"home-.*</p>|<[^>]*>|`[^`]*`|\*+[^*]*\*+|:\w[\w/-]*[:\[]|\$[^$]*\$|&\w+;"
     return bool(re.search(r"[A-Za-z]{2}", re.sub("|".join([markup, *NAMES]), " ", text, flags=re.DOTALL)))
 

@@ -116,6 +116,16 @@ def test_every_text_is_used_and_none_that_is_used_is_missing():
     assert not {".".join(path) for path in known - used}, "left over"
 
 
+@pytest.mark.parametrize("of", ["nonsense", "absent"])
+def test_every_sentence_about_a_link_is_some_fields_own(of):
+    """The fields of a URL's state name them; `test_every_text_is_used` takes any of them for used."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.py"))
+    known = {path[-1] for path in leaves(ENGLISH["link"][of])}
+    of_fields = set(re.findall(rf'\b{of}(?:: str)? ?= ?"(\w+)"', sources))
+    assert not of_fields - known, "missing"
+    assert not known - of_fields - set(re.findall(rf'"{of}\.(\w+)"', sources)), "left over"
+
+
 def _of_lessons() -> set[tuple[str, ...]]:
     """Returns the texts that lessons and their steps read by their own names."""
     found = {("lessons", lesson.slug, name) for lesson in LESSONS for name in ("title", "question", "onwards")}
