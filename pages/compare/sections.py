@@ -11,7 +11,6 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.compare.choices import PAGE, Choices
 from pages.compare.loading import Side, matched_texts
 from pages.shared import wording
-from pages.shared.before_after import room_for
 from pages.shared.components.tokens import aligned_tokens
 from pages.shared.context import PageContext, is_dark, say, sentence
 from pages.shared.controls import choose_kind, choose_layer
@@ -50,9 +49,7 @@ def render_outputs(first: Side, second: Side, chosen: Choices) -> None:
     labels = (first.name, second.name) if chosen.compared == "models" else ("first", "second")
 
     def draw(data: OutputsData) -> None:
-        with room_for(2 * len(data.aligned)):
-            left, right = ((tokens, p.tolist()) for tokens, p in zip(data.tokens, data.probabilities, strict=True))
-            aligned_tokens(left, right, data.aligned, labels=labels, key="two-outputs")
+        aligned_tokens(*data.written, data.aligned, labels=labels, key="two-outputs")
         n = len(data.differing)
         st.markdown(
             f"{n} of {len(data.aligned)} places differ: {_differences_text(data)}"

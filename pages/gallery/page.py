@@ -6,11 +6,12 @@ from pages.gallery.choices import PAGE, STRING, Choices
 from pages.gallery.failures import FAILURES, MANY, WHOLE, Failure, folders, right
 from pages.shared.bench.shared_bench import BENCH
 from pages.shared.bench.strings import backwards, marked
+from pages.shared.components.tokens import aligned_tokens
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import line, segments
 from transformer.data.tasks import SYMBOLS
-from transformer.views.comparison import OutputPair
+from transformer.views.comparison import OutputPair, OutputsData
 from transformer.views.subjects import Runs, SideBySide
 from transformer.views.training.runs import ComparedRuns
 
@@ -19,7 +20,7 @@ _CURVES = {
     "exact match": "Right strings while both trained, in percent of the validation set's first 200",
     "training loss": "The loss of each step while both trained, on a logarithmic scale",
 }
-"""What stands above the curves of each quantity."""
+"""The caption of the curves of each quantity."""
 
 
 def render_string(chosen: Choices) -> str:
@@ -66,7 +67,12 @@ def render_closer(failure: Failure, text: str) -> None:
         st.caption(f"What both write for `{text}`")
         whole, lacking = (BENCH.lab(name) for name in (failure.whole, failure.model))
         subject = SideBySide(whole, BENCH.seen(failure.whole, text), lacking, BENCH.seen(failure.model, text))
-        exhibit(subject, OutputPair(labels=("whole", failure.title.lower())))
+        labels = "whole", failure.title.lower()
+
+        def draw(data: OutputsData) -> None:
+            aligned_tokens(*data.written, data.aligned, labels=labels, key="gallery-outputs")
+
+        exhibit(subject, OutputPair(labels=labels), draw=draw)
     _render_links(failure, text)
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared import loading, wording
-from pages.shared.components.tokens import aligned_tokens, token_chips
+from pages.shared.components.tokens import aligned_tokens, room_for, token_chips
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit
 from pages.shared.guard import guard
@@ -25,9 +25,6 @@ from transformer.views.before_after import (
 from transformer.views.steps.branches import BranchesData, BranchLines
 from transformer.views.steps.subjects import Branches
 from transformer.views.subjects import Compared
-
-_MANY, _ROOM = 80, 240
-"""Chips that stand as they are, and pixels for more."""
 
 
 @guard("The output")
@@ -60,14 +57,13 @@ def render_output(
     result, measures = wording.effect(comparison)
     left = wording.heads_left(comparison)
     st.markdown(" ".join(filter(None, (result, left))), help=f"{measures} {wording.KL_EXPLAINED}")
-    with room_for(2 * len(comparison.alignment)):
-        aligned_tokens(
-            (before.target_tokens, before.probabilities.tolist()),
-            (after.target_tokens, after.probabilities.tolist()),
-            comparison.alignment,
-            labels=("before", "after"),
-            key="aligned",
-        )
+    aligned_tokens(
+        (before.target_tokens, before.probabilities.tolist()),
+        (after.target_tokens, after.probabilities.tolist()),
+        comparison.alignment,
+        labels=("before", "after"),
+        key="aligned",
+    )
     for note in (*wording.pronoun_effect(comparison), *wording.switch_notes(comparison)):
         st.caption(note)
     subject = Compared(context.lab, comparison)
@@ -83,12 +79,6 @@ def _render_chips(data: BranchesData) -> None:
     (output,) = data
     with room_for(len(output.tokens)):
         token_chips(output.tokens, label="output", probabilities=output.probabilities.tolist(), key="output")
-
-
-def room_for(n_tokens: int) -> DeltaGenerator:
-    """Returns a container for chips: many scroll within a frame, so that the picture below stays near."""
-    many = n_tokens > _MANY
-    return st.container(height=_ROOM if many else "content", border=many)
 
 
 def _render_difference(context: PageContext, subject: Compared) -> None:

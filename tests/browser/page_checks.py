@@ -1,4 +1,4 @@
-"""What is asked of any page: that axe-core finds nothing serious there, and that each technical term is explained."""
+"""The checks that any page has to pass: axe-core finds nothing serious there, and each technical term is explained."""
 
 from axe_playwright_python.base import AXE_SCRIPT
 from controls import wait_for_rest

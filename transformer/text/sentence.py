@@ -37,7 +37,7 @@ class Sentence:
 
     @cached_property
     def unseen_tokens(self) -> Mapping[int, str]:
-        """What each token of an unseen word stands for, by the token's index."""
+        """The text that each token of an unseen word stands for, by the token's index."""
         if not self.unseen:
             return {}
         found, strange = words(self.text), set(self.unseen)

@@ -41,6 +41,11 @@ class OutputsData:
     aligned: Aligned
 
     @property
+    def written(self) -> tuple[tuple[Sequence[str], Sequence[float]], ...]:
+        """The tokens of each output, and the probability of each token."""
+        return tuple((tokens, p.tolist()) for tokens, p in zip(self.tokens, self.probabilities, strict=True))
+
+    @property
     def differing(self) -> Aligned:
         """The places at which their tokens differ."""
         a, b = self.tokens
@@ -65,8 +70,8 @@ class OutputPair:
     labels: tuple[str, str] = field(default=NAMES, metadata=OF_FIGURE)
     name = "outputs"
     explained = (
-        "Two outputs down the page, aligned by the fewest edits, so that tokens that belong together stand in one row. "
-        "What differs is framed. The number beside a token is the probability with which its own model wrote it."
+        "Two outputs, aligned by the fewest edits: tokens that belong together stand side by side. What differs is "
+        "framed. The number at a token is the probability with which its own model wrote it."
     )
 
     def data(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> OutputsData:

@@ -1,5 +1,7 @@
 """Lesson 10: when attention weights explain an output, and when they do not."""
 
+from functools import cache
+
 import numpy as np
 
 from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, Scene, Settings, Step, Truth
@@ -7,6 +9,8 @@ from pages.shared import wording
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import held_out, letters, percent
 from transformer.analysis.heads.leave_one_out import leave_one_out, spearman
+from transformer.data.corpora import load_corpus
+from transformer.text.pairs import words
 from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.heads.leave_one_out import TokenDependence, WeightAgainstEffect
 from transformer.views.heads.subjects import Hidden
@@ -61,6 +65,7 @@ def _weight_truth(bench: Bench) -> Truth:
             after=wide.left[least],
             second=wide.sources[second],
             second_after=wide.left[second],
+            guess=_share_with(wide.written, wide.sources[least]),
             rest=wide.left[third],
             layer=layer,
             share=wide.weights[layer, least],
@@ -75,6 +80,14 @@ def _weight_truth(bench: Bench) -> Truth:
             twin_least=tired.left.min(),
         ),
     )
+
+
+@cache
+def _share_with(pronoun: str, word: str) -> float:
+    """Returns the share of the validation set's sentences with this word whose translations have this pronoun, in
+    percent."""
+    pairs = [pair for pair in load_corpus(MODEL).validation if word in words(pair.source)]
+    return percent(tuple(pronoun in words(pair.target) for pair in pairs))
 
 
 def _other_without(bench: Bench, token: str, hidden: int) -> float:

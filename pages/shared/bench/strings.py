@@ -12,6 +12,8 @@ TEXTS = Texts("strings")
 MANY = 100
 """Strings that a share is measured on."""
 _MISSING = "•"
+_SPARE = 6
+"""The letters that are shown of an output beyond the number of those asked for."""
 
 
 def letters(length: int) -> str:
@@ -55,14 +57,17 @@ def marked(written: str, answer: str) -> str:
     """Returns an output in Markdown, and says whether it is right.
 
     By the fewest edits to the right one: each wrong letter is bold and red, and so is a dot for each that is missing.
+    Of an output that goes on and on the beginning is shown, and the number of letters that follow.
     """
     got, right = written.split(), answer.split()
     if got == right:
         return TEXTS("right", written=f"`{_together(written)}`")
-    shown = []
-    for i, j in align(got, right):
+    shown, most = [], len(right) + _SPARE
+    for i, j in align(got[:most], right):
         letter = _MISSING if i is None else got[i]
         shown.append(f"`{letter}`" if j is not None and letter == right[j] else f":red[**`{letter}`**]")
+    if len(got) > most:
+        shown.append(f":red[{TEXTS('more', n=len(got) - most)}]")
     return TEXTS("wrong", written=" ".join(shown), answer=f"`{_together(answer)}`")
 
 

@@ -25,7 +25,7 @@ from transformer.text.tokenizer import SPECIALS, UNK
 NONE_UNSEEN: Mapping[int, str] = MappingProxyType({})
 
 TEXTS = Texts("components")
-"""What scripts say, by their names."""
+"""The sentences of scripts, by the scripts' names."""
 _FOLDER = Path(__file__).parent
 _ROOT = "<div class='root'></div>\n"
 

@@ -4,8 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared.components.frontend import (
     NONE_UNSEEN,
@@ -30,6 +32,14 @@ _lines = declared("token_lines", css=("tokens.css", "token_lines.css"), js=("tok
 
 Line = tuple[Sequence[str], Sequence[float]]
 """Tokens, and the probability of each when it was written."""
+_MANY, _ROOM = 80, 240
+"""Chips that stand as they are, and pixels for more."""
+
+
+def room_for(n_tokens: int) -> DeltaGenerator:
+    """Returns a container for chips: many scroll within a frame, so that what follows stays near."""
+    many = n_tokens > _MANY
+    return st.container(height=_ROOM if many else "content", border=many)
 
 
 def token_chips(
@@ -103,7 +113,10 @@ def described_chips(
 def aligned_tokens(
     above: Line, below: Line, alignment: Aligned, *, labels: tuple[str, str], kind: KindName = "cross", key: str
 ) -> None:
-    """Draws two outputs in columns that wrap together: what differs is marked, and what one lacks is a gap."""
+    """Draws two outputs in columns that wrap together: what differs is marked, and what one lacks is a gap.
+
+    Long ones scroll within a frame.
+    """
     for tokens, probabilities in (above, below):
         if len(tokens) != len(probabilities):
             raise ValueError(f"{len(tokens)} tokens need as many probabilities, not {len(probabilities)}")
@@ -118,7 +131,8 @@ def aligned_tokens(
         ]
         for i, j in alignment
     ]
-    _aligned(key=key, data={"labels": list(labels), "columns": columns, "colours": colours_of(kind)})
+    with room_for(2 * len(columns)):
+        _aligned(key=key, data={"labels": list(labels), "columns": columns, "colours": colours_of(kind)})
 
 
 def token_lines(

@@ -2,7 +2,7 @@
 
 import pytest
 from fakes.plain_bench import PlainBench
-from page_models import open_page, texts
+from page_models import component, open_page, texts
 
 from pages.gallery.failures import FAILURES, MANY, WHOLE, Failure, folders, right
 from transformer.checkpoints.settings import read_settings
@@ -41,6 +41,13 @@ def test_the_page_shows_both_outputs_for_the_visitors_string():
     assert "`p\u00a0l\u00a0e\u00a0h` :green[right]" in said
     assert "It learned to cheat" in said
     assert f"{MANY} of {MANY} new strings right" in said
+
+
+def test_an_output_that_never_ends_is_shown_in_part_on_its_card_and_whole_beside_the_right_one():
+    at = open_page("gallery", without="reverse-without-residual", text="a b c d e f g h i j a b c d")
+    longest = component(at, "columns")
+    assert len(longest["columns"]) == 64 and longest["labels"] == ["whole", "no residual"]
+    assert ":red[and 44 more:]" in texts(at)
 
 
 def test_a_string_that_no_model_can_read_is_answered_beside_its_field():

@@ -15,6 +15,7 @@ from pages.learn.lessons.query_key_value import KEYS, VALUES
 from pages.shared.bench.strings import backwards, held_out, long_strings, marked
 from pages.shared.texts.catalogue import language_files, leaves, read_texts, wordings
 from transformer.checkpoints.settings import list_checkpoints
+from transformer.data.corpora import load_corpus
 from transformer.lab import load
 from transformer.views.attention.plane import AttentionInPlane
 
@@ -74,6 +75,17 @@ def test_the_last_word_gets_much_weight_in_both_sentences_and_is_needed_in_one()
     told = step.truth(BENCH).told
     instead = re.search(r"\*il\* gets ([\d.]+)", told)
     assert instead and float(instead[1]) > 0.8, told
+
+
+def test_without_the_street_the_model_guesses_as_its_sentences_do():
+    told = step_named("explanation.effect").truth(BENCH).told
+    share = re.search(r"sentences with \*wide\* ([\d.]+) % have \*elle\*", told)
+    counted = [
+        re.search(r"\b(il|elle)\b", pair.target.lower()).group()
+        for pair in load_corpus("pronouns-en-fr").validation
+        if re.search(r"\bwide\b", pair.source)
+    ]
+    assert share and round(100 * counted.count("elle") / len(counted)) == int(share[1]), told
 
 
 def test_what_matters_gets_weight_and_most_of_what_gets_weight_does_not_matter():
@@ -159,3 +171,9 @@ def test_a_missing_letter_is_a_red_dot_and_those_after_it_are_right():
     right = "`d\u00a0c\u00a0b\u00a0a`"
     assert marked("c b a", "d c b a") == f":red[**`•`**] `c` `b` `a` :red[wrong]; right is {right}"
     assert marked("", "b a") == ":red[**`•`**] :red[**`•`**] :red[wrong]; right is `b\u00a0a`"
+
+
+def test_of_an_output_without_an_end_the_beginning_is_shown():
+    shown = marked("b " * 64, "b a")
+    assert shown.count("`b`") == 8 and ":red[and 56 more:] :red[wrong]; right is `b\u00a0a`" in shown
+    assert "more" not in marked("b " * 8, "b a")

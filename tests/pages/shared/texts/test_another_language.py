@@ -34,7 +34,7 @@ from transformer.runs.worker import train_run
 
 ROOT = Path(__file__).parents[4]
 KEPT = re.compile(r"<[^>]*>|:\w[\w/-]*(?=[:\[])|\$[^$]*\$")
-"""What a translator leaves as it is: tags, icons, colours, formulas."""
+"""The parts that a translator leaves as they are: tags, icons, colours, formulas."""
 OF_TERMS = ("name", "meaning")
 """The texts that a translation of a term in the glossary has of its own."""
 SHOWN = {"body", "label", "labels", "help", "placeholder", "text", "title", "said", "state", "rest", "unit"}
