@@ -143,16 +143,17 @@ def _fraction(options: argparse.Namespace) -> None:
 
     with FlopCounterMode(display=False) as counter:
         _speed(model, loss, optimizer, batches, "float32")
+    rows = options.batch_tokens
     for precision, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
-        a, b = torch.randn(2_048, 512).to(dtype), torch.randn(512, 2_048).to(dtype)
+        a, b = torch.randn(rows, 512).to(dtype), torch.randn(512, 2_048).to(dtype)
         product = min(_seconds(lambda a=a, b=b: a @ b) for _ in range(4 * options.rounds))
-        peak = 2 * 2_048 * 512 * 2_048 / product
+        peak = 2 * rows * 512 * 2_048 / product
         step = min(
             _seconds(lambda p=precision: _speed(model, loss, optimizer, batches, p)) for _ in range(options.rounds)
         )
         reached = counter.get_total_flops() / step
         print(
-            f"d_model 512, {precision}: a step does {reached / 1e9:,.0f} GFLOP/s, a 2048 x 512 x 2048 product "
+            f"d_model 512, {precision}: a step does {reached / 1e9:,.0f} GFLOP/s, a {rows} x 512 x 2048 product "
             f"{peak / 1e9:,.0f}: {reached / peak:.2f} of it",
             flush=True,
         )
