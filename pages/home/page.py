@@ -21,7 +21,7 @@ from pages.shared.components.tokens import token_lines
 from pages.shared.context import say
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit
-from pages.shared.explain import LINES_EXPLAINED, explain
+from pages.shared.explain import explain
 from pages.shared.fields import drawer
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
@@ -80,7 +80,7 @@ with st.container(horizontal=True, vertical_alignment="center", gap="small", key
     drawer(partial(choose_layer_or_average, context), label=TEXTS("layer_and_head"), key="home-drawer")
     watch_one_learn()
 say(*problems("layer", "head"))
-explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)
+explained = partial(explain, TEXTS("lines.explained"), context.lab.model.config)
 exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={TEXTS("matrix"): cross}, explain=explained)
 if pronoun(inspection, loading.reference(context.lab, context.view.text)):
     st.caption(wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing))

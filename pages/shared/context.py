@@ -10,6 +10,8 @@ import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.background import Stopped, Watcher, Work
+from pages.shared.texts.catalogue import Texts
+from pages.shared.texts.phrases import Phrases
 from pages.shared.url.packed_link import PARAMETER, unpack
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
@@ -22,6 +24,8 @@ from transformer.model.seq2seq import attention_layers
 from transformer.text.sentence import Sentence
 from transformer.views.subjects import Decoding
 
+TEXTS = Texts("frame")
+REFUSALS = Phrases("library.refusals")
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
 """The seconds before a decoding is first drawn and between two drawings, and those that the rest must take at least."""
 
@@ -41,7 +45,7 @@ class PageContext:
     def inspection(self) -> Inspection:
         """Returns the decoding under the view's switches, made on first use: the browser paints what the page has
         drawn before that meanwhile."""
-        with st.spinner("Decoding"):  # seen after half a second
+        with st.spinner(TEXTS("decoding")):  # seen after half a second
             work, patience, next_s = self._begin_decoding(), 0.0, _FIRST_S
             while not work.over.wait(patience):
                 give_way()
@@ -105,10 +109,12 @@ def say(*sentences: str) -> None:
 
 
 def sentence(text: str) -> str:
-    """Returns a message as a sentence: with a full stop, and a capital unless it begins with the name of a file."""
+    """Returns a message of the library as a sentence: with a full stop, and a capital unless it begins with the name
+    of a file; in the server's language where the catalogue has it."""
     text = text.strip().rstrip(".")
     first, _, _ = text.partition(" ")
-    return f"{text}." if "." in first else f"{text[:1].upper()}{text[1:]}."
+    said = text if "." in first else f"{text[:1].upper()}{text[1:]}"
+    return f"{REFUSALS(said)}."
 
 
 def with_usable_switches(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:

@@ -17,6 +17,7 @@ from pages.shared.guard import guard
 from pages.shared.saved.shown import ShownFigure, remember
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.texts.catalogue import Texts
+from pages.shared.texts.phrases import Phrases
 from pages.shared.url.session import session, stay
 from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
@@ -30,6 +31,7 @@ CANNOT_SHOW = (ValueError, CheckpointError, CorpusError, RunError)
 """The errors of `data` when there is nothing to show; the message is said instead."""
 
 TEXTS = Texts("figure")
+CHECKS, EXPLAINED = Phrases("library.checks"), Phrases("library.explained")
 MENU, PROVE, EXPORT, EXPLAIN = TEXTS("menu"), TEXTS("prove"), TEXTS("export"), TEXTS("explain")
 """The label of a figure's menu, and those of its entries."""
 _TEXT_WIDTH = 520
@@ -139,7 +141,7 @@ def _prove(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> None:
 
 
 def _explanation(view: View[Any]) -> Callable[[], object] | None:
-    said = getattr(view, "explained", "")
+    said = EXPLAINED(getattr(view, "explained", ""))
     return partial(explained_text, said, equation=getattr(view, "equation", "")) if said else None
 
 
@@ -161,7 +163,8 @@ def _render_checks(checks: Sequence[Check]) -> None:
         st.markdown(f":green[:material/verified: **{TEXTS('checks.hold', n=len(checks))}**]")
     for check in checks:
         icon = ":green[:material/check:]" if check.holds else ":red[:material/close:]"
-        claim = f"**{wording.plain(check.claim)}.**" if check.holds else f":red[**{wording.plain(check.claim)}.**]"
-        how = wording.plain(f"{check.how[:1].upper()}{check.how[1:]}")
+        claim, how = wording.plain(CHECKS(check.claim)), "; ".join(map(CHECKS, check.how.split("; ")))
+        claim = f"**{claim}.**" if check.holds else f":red[**{claim}.**]"
+        how = wording.plain(f"{how[:1].upper()}{how[1:]}")
         measured, allowed = wording.number(check.measured), wording.number(check.tolerance)
         st.markdown(f"{icon} {claim} {how}: {TEXTS('checks.measured', measured=measured, allowed=allowed)}")

@@ -29,11 +29,6 @@ _WITHOUT_CAUSAL_MASK = """
 Rows are the tokens that the decoder read, columns the same tokens as keys. This model has no causal mask: every token
 may see the ones after it, so each new token changes all rows, and what is shown is the last whole pass.
 """
-LINES_EXPLAINED = """
-The translation is written one token at a time. While writing one, the decoder asks the sentence a question (the query
-*Q*); every token of the sentence answers with a key *K*, and softmax turns how well they match into weights that sum to
-1. The lines are these weights, recorded in the very pass that wrote the token.
-"""
 STEPS_EXPLAINED = """
 At each step the decoder reads what it has written, looks at the sentence and at its own words, and gives every token of
 its vocabulary a probability. It writes the most probable one, unless another is forced. Source and target share one

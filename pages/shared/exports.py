@@ -15,6 +15,7 @@ from pages.shared.context import is_dark
 from pages.shared.registry import REOPENABLE
 from pages.shared.saved.opening import open_saved
 from pages.shared.texts.catalogue import Texts
+from pages.shared.texts.figure_words import in_language
 from pages.shared.url.address import link_shown, page_shown, parameters_shown
 from pages.shared.url.packed_link import LONGEST, as_file
 from transformer.figures.export import html_document
@@ -63,6 +64,8 @@ def export(
         view = _choose_view(views, key)
         data = data_of(view)
         figure = drawn(view, data, width=width, dark=is_dark())
+        if isinstance(figure, go.Figure):
+            figure = in_language(figure)
         saved = Saved(file_name(view, subject), title_of(view), figure, view.tables(data))
         offer_files(saved, caption, key, frame)
         note = getattr(view, "note", "")

@@ -5,6 +5,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from pages.shared.texts.figure_words import in_language
 from transformer.figures import theme
 
 _HEIGHT = 450
@@ -18,7 +19,7 @@ def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
     free below them in a narrow window is cut off. In a column narrower than `layout.meta["small_labels_below"]`, the
     labels of its axes are small. A figure with `layout.meta["own_width"]` is as wide as it says, in a wide window too.
     """
-    frame = f"{key}-scroll"
+    frame, figure = f"{key}-scroll", in_language(figure)
     layout: Any = figure.layout
     meta = layout.meta or {}
     smallest, height, lower = meta.get("smallest_width", 0), f"{layout.height or _HEIGHT}px", ""

@@ -10,6 +10,7 @@ from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, 
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.courses import course_of, first_layer_peak
 from pages.shared.bench.strings import backwards, held_out, letters, marked, percent
+from pages.shared.texts.phrases import Phrases
 from transformer.analysis.training.doctor import diagnose
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.store import history
@@ -17,6 +18,7 @@ from transformer.views.steps.candidates import StepCandidates
 from transformer.views.subjects import Decoding, Runs
 from transformer.views.training.runs import ComparedRuns, RunCurves
 
+FINDINGS = Phrases("library.findings")
 MODEL, TEXT = "reverse", letters(6)
 WITHOUT = ("reverse-without-norm", "reverse-without-positions", "reverse-without-residual")
 """Models of the same size and training, each without one part."""
@@ -102,7 +104,7 @@ def _courses_scene(name: str) -> Callable[[Bench, Settings], Scene]:
         folder = _folder(bench, name)
         its = bench.lab(name).checkpoint.settings
         found = diagnose(history(folder), its.model, its.train, over=True).findings[0]
-        line = TEXTS("learning.doctor", model=name, found=found.sentence, advice=found.advice)
+        line = TEXTS("learning.doctor", model=name, found=FINDINGS(found.sentence), advice=FINDINGS(found.advice))
         runs = Runs((_folder(bench, BY_ADAM), folder))
         return Scene((line,), (Part(runs, ComparedRuns(quantity=settings["course"])),))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pages.shared.components.frontend import Live, declared, drawn, reserve, run_colours
+from pages.shared.texts.figure_words import FIGURE_WORDS
 from transformer.figures.training.curves import Curve, Panel, thinned
 
 _curve = declared("run_curve", css=("run_curve.css",), js=("live.js", "run_curve.js"))
@@ -43,7 +44,8 @@ def draw_curve(described: Mapping[str, Any], *, live: Live | None = None, key: s
 
 def described_curve(panels: Sequence[Panel], *, x_title: str, x_least: float) -> dict[str, Any]:
     """Returns the panels as the script draws them."""
-    return {"x_title": x_title, "x_least": x_least, "panels": [_described(panel) for panel in panels]}
+    described = [_described(panel) for panel in panels]
+    return {"x_title": FIGURE_WORDS(x_title), "x_least": x_least, "panels": described}
 
 
 def draw_readings(described: Mapping[str, Any], *, live: Live | None = None, key: str) -> None:
@@ -95,7 +97,7 @@ def _described(panel: Panel) -> dict[str, Any]:
         for index, curve in enumerate(panel.main)
     ]
     return {
-        "title": panel.title,
+        "title": FIGURE_WORDS(panel.title),
         "unit": " %" if panel.percent else "",
         "log": panel.log and fixed is None,
         "range": None if fixed is None else list(fixed),
@@ -105,5 +107,5 @@ def _described(panel: Panel) -> dict[str, Any]:
 
 
 def _series(curve: Curve, style: str, colour: dict[str, str] | None, percent: bool) -> dict[str, Any]:
-    shown = drawn_curve(curve, 100 if percent else 1)
-    return {"name": curve.name, "style": style, "colour": colour, "x": shown.x.tolist(), "y": shown.y.tolist()}
+    shown, name = drawn_curve(curve, 100 if percent else 1), FIGURE_WORDS(curve.name)
+    return {"name": name, "style": style, "colour": colour, "x": shown.x.tolist(), "y": shown.y.tolist()}

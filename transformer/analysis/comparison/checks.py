@@ -46,7 +46,7 @@ def check_alignment(claim: str, a: Sequence[object], b: Sequence[object], aligne
     if order != (list(range(len(a))), list(range(len(b)))):
         return Check(claim, math.inf, 0.0, "an element is missing, stands twice or out of order")
     differ = sum(i is None or j is None or a[i] != b[j] for i, j in aligned)
-    how = "edits counted again from the beginning, row by row as in Wagner and Fischer (1974); difference"
+    how = "edits counted again from the beginning, row by row as in Wagner and Fischer (1974)"
     return agree(claim, differ, n_edits(a, b), 0.0, how)
 
 

@@ -191,7 +191,7 @@ class SnapshotAttention:
         yield Check("These weights write this output", off, 0, f"{how}; tokens that differ")
         spoken = _probabilities(checkpoint, source, mask, written)
         if len(spoken) == len(data.probabilities):
-            how = "read in one pass, teacher-forced; largest difference"
+            how = "read in one pass, teacher-forced"
             yield agree("Its tokens have these probabilities", data.probabilities, spoken, 1e-4, how)
             nats = -math.fsum(np.log(np.maximum(spoken, 1e-30)).tolist()) / len(spoken)
             yield agree("Its loss is their mean negative logarithm", data.loss, nats, 1e-3 * max(1.0, nats), "nats")
