@@ -11,7 +11,7 @@ from pages.shared.texts.phrases import Phrases, speaks_english
 
 FIGURE_WORDS = Phrases("library.figures")
 _NO_NAME = "<extra></extra>"
-"""What plotly's templates end with to say a point's text alone."""
+"""The end of a template of plotly's that says a point's text alone."""
 
 
 def in_language(figure: go.Figure) -> go.Figure:
@@ -61,7 +61,7 @@ def _named(axis: dict[str, Any]) -> dict[str, Any]:
     """Returns an axis whose labels are in the language if each of them is such a word; else they are tokens."""
     labels = axis.get("ticktext")
     said = [] if labels is None else [FIGURE_WORDS.find(label) for label in labels]
-    return axis if None in said else {**axis, "ticktext": said}
+    return {**axis, "ticktext": said} if said and None not in said else axis
 
 
 def _each(texts: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the library says, in the server's language.
+"""Sentences of the library in the server's language.
 
 The library speaks English. Sections of the catalogue hold its sentences as it says them: one that is found there is
 said as the server's language has it, with the same numbers and tokens in its places. What is not found stays English.
@@ -45,7 +45,7 @@ def _found(language: Path, section: str, said: str) -> str | None:
 
 @cache
 def _patterns(section: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Returns each text's name and the pattern of what it says in English, those with the most words first."""
+    """Returns each text's name and the pattern of what it says in English, those that fix the most characters first."""
     texts = read_texts(ORIGINAL)
     for part in section.split("."):
         texts = texts[part]

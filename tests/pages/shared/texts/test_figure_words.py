@@ -76,6 +76,11 @@ def test_labels_of_an_axis_are_words_if_all_are_and_else_tokens(labels, shown):
     assert said(figure)["layout"]["xaxis"]["ticktext"] == shown
 
 
+def test_an_axis_without_labels_gets_none():
+    figure = go.Figure(layout={"xaxis": {"title": {"text": "weight"}}})
+    assert said(figure)["layout"]["xaxis"] == {"title": {"text": "Gewicht"}}
+
+
 def test_numbers_and_the_tokens_in_cells_stay():
     numbers = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     cells = go.Heatmap(z=numbers, text=[["before"] * 4] * 3, customdata=numbers)

@@ -1,4 +1,4 @@
-"""What the library says, in another language: each sentence is found as itself, with its values in their places."""
+"""Sentences of the library in another language: each is found as itself, with its values in their places."""
 
 from string import Formatter
 
@@ -35,9 +35,8 @@ def _together(tables):
 def test_every_sentence_is_found_as_itself_and_not_as_another(server_that_says):
     server_that_says({name: name for name in SAID})
     for name, text in SAID.items():
-        section = ".".join(name.split(".")[:1])
         values = {value: "7" for _, value, _, _ in Formatter().parse(text) if value}
-        assert Phrases(f"library.{section}").find(text.format(**values)) == name
+        assert Phrases(f"library.{name.partition('.')[0]}").find(text.format(**values)) == name
 
 
 def test_values_stand_where_the_language_has_them(server_that_says):
@@ -48,7 +47,7 @@ def test_values_stand_where_the_language_has_them(server_that_says):
 
 
 def test_a_number_is_nothing_else(server_that_says):
-    """`{n} weights` said "The attention is that of these weights"."""
+    """The pattern of "{n} weights" once took "The attention is that of these weights" for one of its own."""
     server_that_says({"checks.how.weights": "weights: {n}"})
     assert Phrases("library.checks")("The output has three weights") == "The output has three weights"
     assert Phrases("library.checks")("392 weights") == "weights: 392"
@@ -62,4 +61,4 @@ def test_what_is_not_in_the_catalogue_stays_as_it_is(text):
 def test_in_english_every_sentence_stays_as_it_is():
     for name, text in SAID.items():
         said = text.format(**{value: "1,234" for _, value, _, _ in Formatter().parse(text) if value})
-        assert Phrases(f"library.{name.split('.')[0]}")(said) == said
+        assert Phrases(f"library.{name.partition('.')[0]}")(said) == said
