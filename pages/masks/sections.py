@@ -13,12 +13,12 @@ from pages.shared.controls import choose_kind
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.guard import guard
 from pages.shared.url.session import choose, session, start_afresh
-from transformer.analysis.attention.mask_leakage import Forcing
+from transformer.analysis.attention.mask_leakage import Forcing, shares_of
+from transformer.config import ModelConfig
 from transformer.interventions import DisableMask, MaskKind, merged
 from transformer.model.kinds import AttentionKind
+from transformer.model.mask_rules import MASK_RULES
 from transformer.views.masks import (
-    ON_LATER,
-    SHARES,
     BatchTokens,
     EmptyAttentionRow,
     EmptyRowData,
@@ -31,16 +31,12 @@ from transformer.views.masks import (
 from transformer.views.subjects import Batch, Decoding
 
 MAX_SENTENCES = 6
-_TOGGLES: dict[MaskKind, str] = {
+_PADDING: dict[MaskKind, str] = {
     "padding": "Padding mask, self-attention",
     "cross": "Padding mask, cross-attention",
-    "causal": "Causal mask",
 }
+_ON_LATER = next(str(share) for share in shares_of(ModelConfig()) if share.rule and share.rule.name == "causal")
 _ALL_ON = "All masks are on: nothing leaks."
-_CONFUSED = (
-    "Every position of the decoder now sees the tokens after it too. In training it never did, so they only confuse "
-    "it; a model that was trained with them would copy its answers from there."
-)
 _NO_CAUSAL = (
     "The masks that this model has are on. It was trained without a causal mask, so later tokens are visible: "
     "**{share} %** of its decoder's self-attention falls on them."
@@ -80,9 +76,11 @@ def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
 def render_toggles(context: PageContext) -> None:
     """Renders a toggle for each mask; lifting one is a switch like any other and applies on the other pages too."""
     off = {mask for spec in _masks_off(context) for mask in spec.lifts}
-    never = set() if context.lab.model.config.causal_mask else {"causal"}
+    config = context.lab.transformer.config
+    rules = [rule for rule in MASK_RULES if rule.lacking or rule.holds(config)]
+    never = {rule.name for rule in rules if not rule.holds(config)}
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        for mask, label in _TOGGLES.items():
+        for mask, label in (_PADDING | {rule.name: rule.label.capitalize() for rule in rules}).items():
             if mask in never:
                 st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
             else:
@@ -132,7 +130,8 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
     if data is not None:
         legend = "A row is a token that looks (query), a column one that can be looked at (key). "
         legend += "Coloured: it may look there. Crossed out: it may not, and its weight is exactly 0."
-        both = " ∧ means *and*: coloured where both masks are." if len(data.parts) > 1 else ""
+        which = "both masks are" if len(data.parts) == 2 else "all masks are"
+        both = f" ∧ means *and*: coloured where {which}." if len(data.parts) > 1 else ""
         st.caption(f"{legend}{both} {_combination(data)}{_no_causal(context, data)}")
 
 
@@ -145,11 +144,11 @@ def _combination(data: MasksData) -> str:
 
 def _no_causal(context: PageContext, data: MasksData) -> str:
     """Returns why there is no causal mask beside the padding mask; empty if there is one."""
+    kind = context.view.kind
+    if data.missing:
+        return " Grey: the causal mask that this model was trained without, and what it would have hidden."
     if len(data.parts) > 1:
         return ""
-    kind = context.view.kind
-    if kind == "decoder_self":
-        return " Grey: the causal mask that this model was trained without, and what it would have hidden."
     both = " *Decoder self* has both." if context.lab.model.config.causal_mask else ""
     return f" {kind.label} has no causal mask: the whole sentence is there from the start.{both}"
 
@@ -160,12 +159,13 @@ def render_effect(context: PageContext, batch: Batch) -> None:
     data = get_data(batch, MaskLeak())
     before, after = map(wording.number, data.loss.tolist())
     if not batch.leak.off:
-        share = wording.number(100 * data.shares[0, SHARES.index(ON_LATER)])
+        share = wording.number(100 * data.shares[0, data.names.index(_ON_LATER)])
         said = _ALL_ON if context.lab.model.config.causal_mask else _NO_CAUSAL.format(share=share)
         st.markdown(f"{said} Loss: **{before}** nats per token. Switch a mask off above.", help=_LOSS_HELP)
         return
     off = {mask for spec in batch.leak.off for mask in spec.lifts}
-    why = f" {_CONFUSED}" if "causal" in off and data.changed and data.loss[1] > data.loss[0] else ""
+    is_worse = bool(data.changed) and data.loss[1] > data.loss[0]
+    why = "".join(f" {rule.unfamiliar}" for rule in MASK_RULES if is_worse and rule.name in off)
     st.markdown(f"Loss: **{after}** nats per token; with all masks {before}.{why}", help=_LOSS_HELP)
     _what_changed(data, off)
 
@@ -188,7 +188,7 @@ def _leak_table(batch: Batch, data: LeakData) -> None:
     before, after = data.shares.tolist()
     has_all = batch.lab.model.config.causal_mask
     columns = {
-        "": ["loss, teacher-forced (nats per token)", *(f"attention {name}" for name in SHARES)],
+        "": ["loss, teacher-forced (nats per token)", *(f"attention {name}" for name in data.names)],
         "all masks on" if has_all else "with the masks that it has": [
             wording.number(value) for value in (data.loss[0], *before)
         ],

@@ -7,12 +7,13 @@ from pages.shared.wording import plain
 from transformer.config import AnyModelConfig, ModelConfig
 from transformer.lab import AttentionKind
 from transformer.model.families import kinds_of
+from transformer.model.mask_rules import limits_of
 from transformer.model.scores import gathered_equation, score_equation
 
 KIND_EXPLAINED: dict[AttentionKind, str] = {
     AttentionKind.ENCODER_SELF: """
 Rows are queries, columns are keys, both tokens of the sentence. A row says how one token spread its attention over all
-tokens when the encoder computed its next state; it sums to 1. Nothing is masked: every token may see every other one.
+tokens that it may see when the encoder computed its next state; it sums to 1.
 """,
     AttentionKind.DECODER_SELF: """
 Rows are the tokens that the decoder read, columns the same tokens as keys. Row *t* was computed at step *t* of the real
@@ -25,6 +26,7 @@ looked while it wrote that token, from the position of the token before. Each ro
 step of the real decoding and sums to 1.
 """,
 }
+_ALL_SEEN = "Nothing is masked: every token may see every other one."
 _WITHOUT_CAUSAL_MASK = """
 Rows are the tokens that the decoder read, columns the same tokens as keys. This model has no causal mask: every token
 may see the ones after it, so each new token changes all rows, and what is shown is the last whole pass.
@@ -48,7 +50,9 @@ positions again.
 
 def kind_explained(kind: AttentionKind, config: AnyModelConfig) -> str:
     """Explains the rows and columns of this kind of attention in this model."""
-    return _WITHOUT_CAUSAL_MASK if kind == "decoder_self" and not config.causal_mask else KIND_EXPLAINED[kind]
+    text = _WITHOUT_CAUSAL_MASK if kind == "decoder_self" and not config.causal_mask else KIND_EXPLAINED[kind]
+    limits = limits_of(config, kind) or ((_ALL_SEEN,) if kind is AttentionKind.ENCODER_SELF else ())
+    return " ".join((text.strip(), *limits))
 
 
 _RECURRENT_STEPS = """

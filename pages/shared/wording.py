@@ -13,6 +13,7 @@ from transformer.figures.labels import readable
 from transformer.interventions import heads_set_to
 from transformer.lab import Comparison, Inspection
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.mask_rules import limits_of
 from transformer.text.sentence import Sentence
 from transformer.text.tokenizer import UNK, Tokenizer
 
@@ -136,8 +137,8 @@ def smoothed(label_smoothing: float) -> str:
 
 
 def built_without(config: AnyModelConfig) -> str:
-    """Names the parts of the paper that this model was trained without, and what that means for its pictures; of
-    another family of models, what it is."""
+    """Names the parts of the paper that this model was trained without, and the limits that it was trained with; of
+    another family of models, says what it is."""
     if not isinstance(config, ModelConfig):
         return f"This is not a Transformer but a {config.portrait}"
     consequences = {
@@ -147,7 +148,8 @@ def built_without(config: AnyModelConfig) -> str:
         "no layer norm": config.norm == "none",
     }
     missing = [said for said, holds in consequences.items() if holds]
-    return f"This model was trained with parts missing: {'; '.join(missing)}." if missing else ""
+    said = [f"This model was trained with parts missing: {'; '.join(missing)}."] if missing else []
+    return " ".join((*said, *limits_of(config)))
 
 
 def unseen(tokenizer: Tokenizer, sentence: Sentence, *, markdown: bool = True) -> str:

@@ -56,7 +56,7 @@ class TestInspection:
     def test_the_batch_s_masks_and_its_leak_are_those_of_the_passes(self, lab):
         source = torch.tensor([[5, 6, 7, 2], [5, 2, 0, 0]])
         leak = measure_leak(lab.model, source, [DisableMask("padding")])
-        assert leak.intact.on_future > 0.1
+        assert leak.intact.shares["on later tokens, decoder self-attention"] > 0.1
         real = leak.target != 0
         np.testing.assert_array_equal(
             leak.intact.masks["decoder_self"], np.broadcast_to(real[:, None], real.shape + real.shape[1:])

@@ -2,9 +2,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.model.masks import AttentionMask, causal_mask, combine, has_key, key_mask, padding_mask
+from transformer.config import ModelConfig, RecurrentConfig
+from transformer.model.kinds import AttentionKind
+from transformer.model.mask_rules import MASK_RULES
+from transformer.model.masks import AttentionMask, combine, has_key, key_mask, open_to, padding_mask
 
 sizes = st.integers(1, 12)
+
+
+def causal_mask(n_query, n_key):
+    return open_to(ModelConfig(), AttentionKind.DECODER_SELF, n_query, n_key)
+
+
+def test_only_the_decoder_s_self_attention_of_the_paper_s_model_has_a_rule():
+    assert open_to(ModelConfig(), AttentionKind.ENCODER_SELF, 3, 3) is None
+    assert open_to(ModelConfig(), AttentionKind.CROSS, 3, 3) is None
+    assert open_to(ModelConfig(causal_mask=False), AttentionKind.DECODER_SELF, 3, 3) is None
+    assert open_to(RecurrentConfig(attention="dot"), AttentionKind.CROSS, 3, 3) is None
+    assert open_to(ModelConfig(), AttentionKind.DECODER_SELF, 3, 3, but={rule.name for rule in MASK_RULES}) is None
 
 
 @st.composite

@@ -156,8 +156,8 @@ def test_a_recorded_pass_under_a_switch_stays_on_its_device(name, switch):
 
 
 FORGETFUL: list[tuple[str, Callable[..., Tensor]]] = [
-    ("causal_mask", lambda n_query, n_key, device: torch.ones(n_query, n_key, dtype=torch.bool).tril()),
-    ("causal_mask", lambda n_query, n_key, device: torch.ones((), dtype=torch.bool)),
+    ("open_to", lambda config, kind, n_query, n_key, device: torch.ones(n_query, n_key, dtype=torch.bool).tril()),
+    ("open_to", lambda config, kind, n_query, n_key, device: torch.ones((), dtype=torch.bool)),
     ("padding_mask", lambda ids, pad_id: (ids != pad_id)[torch.arange(3)]),
 ]
 """A mask, a number and an index, made on the CPU, as code does that forgets the device."""

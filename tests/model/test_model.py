@@ -7,12 +7,11 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from random_models import TINY, ragged_batch, random_ids, random_model
+from random_models import TINY, ragged_batch, random_ids, random_model, staircase
 from torch.nn import functional as F
 
 from transformer.config import PRESETS, Activation, ModelConfig, NormPlacement, PositionKind
 from transformer.model import attention
-from transformer.model.masks import causal_mask
 from transformer.model.taps import Recorder, chain
 from transformer.model.transformer import Transformer, parameter_count
 
@@ -217,7 +216,7 @@ def test_the_decoder_s_masks_are_causal_and_hide_padding():
     source, target = ragged_batch()
     with torch.no_grad():
         model(source, target, tap=recorder)
-    expected = (target != 0)[:, None, None, :] & causal_mask(7, 7)
+    expected = (target != 0)[:, None, None, :] & staircase(7, 7)
     assert torch.equal(recorder.recording["decoder.2.self.mask"], expected)
     assert torch.equal(recorder.recording["decoder.2.cross.mask"][:, 0, 6], source != 0)
     assert torch.equal(recorder.recording["encoder.1.self.mask"][:, 0, 8], source != 0)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import transformers  # which loads its parts when they are asked for
-from random_models import ragged_batch, random_ids, random_model
+from random_models import ragged_batch, random_ids, random_model, staircase
 from torch.nn import functional as F
 
 from transformer.checkpoints.settings import Settings
@@ -12,7 +12,6 @@ from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.decoding.greedy import greedy, teacher_forced_log_probs
 from transformer.model.attention import MultiHeadAttention, explicit_attention, fused_attention
-from transformer.model.masks import causal_mask
 from transformer.model.positions import AlibiPositions, RotaryPositions, alibi_slopes
 from transformer.model.taps import Recorder
 from transformer.model.transformer import Transformer
@@ -60,7 +59,7 @@ def test_alibi_has_the_published_slopes(n_heads, published):
 def test_alibi_is_bloom_s_up_to_what_softmax_ignores(within, n_heads):
     theirs = transformers.models.bloom.modeling_bloom.build_alibi_tensor
     bloom = theirs(torch.ones(1, 10), n_heads, torch.float32).view(1, n_heads, 1, 10)
-    causal = causal_mask(10, 10)
+    causal = staircase(10, 10)
     ours = AlibiPositions(n_heads)(10, 10).masked_fill(~causal, -torch.inf).softmax(dim=-1)
     within(ours, bloom.expand(1, n_heads, 10, 10).masked_fill(~causal, -torch.inf).softmax(dim=-1), 1e-6)
 
@@ -130,7 +129,7 @@ def test_symmetric_alibi_cannot_tell_tokens_from_the_same_in_mirrored_order():
 
 def test_a_bias_is_added_to_the_scores_on_both_paths(within):
     q, k, v = torch.randn(3, 2, 4, 5, 8).unbind(0)
-    bias, mask = torch.randn(1, 4, 5, 5), causal_mask(5, 5)[None, None]
+    bias, mask = torch.randn(1, 4, 5, 5), staircase(5, 5)[None, None]
     expected = ((q @ k.transpose(-2, -1) / 8**0.5 + bias).masked_fill(~mask, -torch.inf)).softmax(-1) @ v
     within(explicit_attention(q, k, v, mask, bias=bias), expected, 1e-6)
     within(fused_attention(q, k, v, mask, bias=bias), expected, 1e-6)

@@ -5,13 +5,12 @@ from typing import get_args
 
 import pytest
 import torch
-from random_models import OTHER_SCORES, random_model
+from random_models import OTHER_SCORES, random_model, staircase
 from torch.autograd import gradcheck
 
 from transformer.config import ModelConfig, ScoreKind
 from transformer.decoding.greedy import greedy
 from transformer.model.attention import explicit_attention
-from transformer.model.masks import causal_mask
 from transformer.model.score_forms import SCORE_FORMS
 from transformer.model.scores import SCORES, Additive, DotProduct, Multiplicative, build_score, score_equation
 from transformer.model.taps import Address, Recorder
@@ -61,7 +60,7 @@ def test_a_score_is_what_loops_over_numbers_say(make, within):
 
 def test_gradients_of_additive_attention_are_those_of_differences():
     score, (q, k) = Additive(2, 5).double(), queries_and_keys()
-    v, mask = torch.randn_like(k), causal_mask(3, 4)[None, None]
+    v, mask = torch.randn_like(k), staircase(3, 4)[None, None]
 
     def attend(q, k, v, weights):
         found = torch.func.functional_call(score, {"v": weights}, (q, k))
@@ -76,7 +75,7 @@ def test_gradients_of_additive_attention_are_those_of_differences():
 def test_an_additive_model_hides_what_its_masks_hide():
     score, (q, k) = Additive(2, 5).double(), queries_and_keys(4, 4)
     v, recorder = torch.randn_like(k), Recorder()
-    mask = causal_mask(4, 4)[None, None].clone()
+    mask = staircase(4, 4)[None, None].clone()
     mask[..., 2, :] = False
     out = explicit_attention(q, k, v, mask, score=score, address=Address("decoder", 0, "self"), tap=recorder)
     weights = recorder.recording["decoder.0.self.weights"]

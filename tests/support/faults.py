@@ -603,15 +603,15 @@ FAULTS = (
     Fault(
         "weights on later tokens summed over the queries",
         "transformer/analysis/attention/mask_leakage.py",
-        "float(future.mean()) if len(future)",
-        "float(future.sum()) if len(future)",
+        "float(fallen.mean()) if len(fallen)",
+        "float(fallen.sum()) if len(fallen)",
         ("tests/analysis/attention/test_leaks.py::test_loss_and_attention_are_what_loops_over_the_recorded_pass_count"),
     ),
     Fault(
         "padding weighed over all queries",
         "transformer/analysis/attention/mask_leakage.py",
-        "float(mass[queries].mean())",
-        "float(mass.mean())",
+        "fallen = (of_kind * hidden).sum(dim=-1)[queries]",
+        "fallen = (of_kind * hidden).sum(dim=-1).flatten()",
         ("tests/analysis/attention/test_leaks.py::test_loss_and_attention_are_what_loops_over_the_recorded_pass_count"),
     ),
     Fault(
@@ -700,8 +700,8 @@ FAULTS = (
     Fault(
         "a lifted causal mask lifts padding too",
         "transformer/interventions/masks.py",
-        "return mask.any(dim=-2, keepdim=True).expand_as(mask)",
-        "return torch.ones_like(mask)",
+        "seen = mask.any(dim=-2, keepdim=True)",
+        "seen = torch.ones_like(mask)",
         ("tests/interventions/test_interventions.py::test_a_lifted_mask_lifts_that_restriction_alone_in_every_layer"),
     ),
     Fault(

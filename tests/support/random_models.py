@@ -172,6 +172,11 @@ def random_ids(batch: int, length: int, vocab_size: int = TINY["vocab_size"]) ->
     return torch.randint(4, vocab_size, (batch, length))
 
 
+def staircase(n_query: int, n_key: int) -> Tensor:
+    """The causal mask: each query sees its own position and those before it, the last query every key."""
+    return torch.ones(n_query, n_key, dtype=torch.bool).tril(n_key - n_query)
+
+
 def ragged_batch() -> tuple[Tensor, Tensor]:
     """Sources and decoder inputs of several lengths, padded on the right."""
     source, target = random_ids(3, 9), random_ids(3, 7)

@@ -4,7 +4,7 @@ Distributions are read again in double precision, on the explicit path, without 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -12,9 +12,12 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
+from transformer.analysis.attention.mask_reference import may_see
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.output_checks import SlowReader
+from transformer.config import AnyModelConfig
 from transformer.interventions import DisableMask, Intervention, compile_interventions
+from transformer.model.kinds import AttentionKind
 from transformer.model.precise import in_double
 from transformer.model.taps import Recorder, Tap, chain
 from transformer.model.transformer import Transformer
@@ -56,12 +59,17 @@ def check_comparison(
 
 
 def mask_by_rule(
-    queries: Sequence[int], keys: Sequence[int], *, pad: int, padding: bool, causal: bool
+    config: AnyModelConfig, kind: AttentionKind, queries: Sequence[int], keys: Sequence[int], *, off: Collection[str]
 ) -> Bool[ndarray, "query key"]:
-    """Returns a mask written cell by cell: a key may be seen unless it is padding or comes after the query."""
+    """Returns a mask written cell by cell: a key may be seen unless it is padding or a rule hides it; `off` names the
+    masks that are lifted, the padding mask of this kind of attention among them."""
+    padding = ("cross" if kind is AttentionKind.CROSS else "padding") not in off
     return np.array(
         [
-            [not ((padding and key == pad) or (causal and j > i)) for j, key in enumerate(keys)]
+            [
+                not (padding and key == config.pad_id) and may_see(config, kind, i, j, lifted=off)
+                for j, key in enumerate(keys)
+            ]
             for i, _ in enumerate(queries)
         ],
         dtype=bool,

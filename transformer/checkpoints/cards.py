@@ -9,6 +9,7 @@ from transformer.config import AnyModelConfig, ModelConfig, missing_parts
 from transformer.data.corpora import Corpus
 from transformer.data.corpus_snapshot import SPLIT_RULE, is_own_copy
 from transformer.interventions.names import plural
+from transformer.model.mask_rules import limits_of
 from transformer.training.metrics import NO_BLEU
 
 _SCORES = {"bleu": "BLEU", "chrf": "chrF"}
@@ -55,7 +56,7 @@ def _model(m: AnyModelConfig, n_parameters: int) -> str:
     score = "" if m.score == "dot" else f"{m.score} attention, "
     return (
         f"An encoder-decoder Transformer {of}, {m.n_heads} heads, d_ff {m.d_ff}, {positions} positions, {norm}, "
-        f"{score}{m.vocab_size:,} tokens."
+        f"{score}{m.vocab_size:,} tokens.{''.join(f' {limit}' for limit in limits_of(m))}"
     )
 
 

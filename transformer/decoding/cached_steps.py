@@ -12,7 +12,8 @@ from torch import Tensor
 
 from transformer.decoding.laid_out import States, Sublayer, keys_and_values, laid_out
 from transformer.model.attention import MultiHeadAttention, explicit_attention
-from transformer.model.masks import key_mask
+from transformer.model.kinds import AttentionKind
+from transformer.model.masks import key_mask, open_to
 from transformer.model.positions import AlibiPositions, RotaryPositions
 from transformer.model.taps import Address, Tap
 from transformer.model.transformer import Transformer
@@ -39,6 +40,7 @@ class StepDecoder:
         check_cacheable(model, capacity)
         positions = model.decoder.embedding.positions
         self._places = None if positions is None else positions(capacity)
+        self._config = model.config
         self._weights = laid_out(model)
         self._targets = [_Target(layer.self_attention, memory, capacity) for layer in self._weights.layers]
         held = keys_and_values(self._weights, memory)
@@ -58,8 +60,10 @@ class StepDecoder:
         x = _offer(_OUTSIDE, tap, "embedding", self._weights.vectors.index_select(0, tokens))
         if self._places is not None:
             x = x + _offer(_OUTSIDE, tap, "positions", self._places[self.length].expand_as(x))
+        own = open_to(self._config, AttentionKind.DECODER_SELF, 1, self.length + 1, device=x.device)
+        assert own is not None, "a model whose keys can be kept has a causal mask"
         for layer, target, source in zip(self._weights.layers, self._targets, self._sources, strict=True):
-            x = _around(layer.around_self, x, lambda found, t=target: t.context(found, self.length, tap), tap)
+            x = _around(layer.around_self, x, lambda found, t=target: t.context(found, self.length, own, tap), tap)
             x = _around(layer.around_cross, x, lambda found, s=source: s.context(found, self._mask, tap), tap)
             x = _around(layer.around_ffn, x, layer.activation, tap)
         self.length += 1
@@ -94,7 +98,9 @@ class _Target:
         shape = (len(memory), capacity, 2, n_heads, memory.size(-1) // n_heads)  # -> [row position 2 head d_head]
         self._held, self._spare = memory.new_empty(shape), memory.new_empty(shape)
 
-    def context(self, found: Float[Tensor, "row qkv"], start: int, tap: Tap | None) -> States:
+    def context(
+        self, found: Float[Tensor, "row qkv"], start: int, mask: Bool[Tensor, "1 position"], tap: Tap | None
+    ) -> States:
         """Returns what each row gathered from its target positions, the newest at `start`."""
         held, relative, bias = self._held, self._attention.relative, None
         found = found.view(len(found), 3, self._attention.n_heads, -1)
@@ -106,8 +112,7 @@ class _Target:
         elif isinstance(relative, AlibiPositions):
             bias = relative(1, start + 1)
         k, v = held[:, : start + 1].permute(2, 0, 3, 1, 4).unbind()  # -> [row head position d_head] each
-        mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=q.device)
-        return _attend(self._attention, q, k, v, mask, bias, tap)
+        return _attend(self._attention, q, k, v, mask[None, None], bias, tap)
 
     def rows(self, kept: Tensor, length: int) -> None:
         """The first `length` positions of these rows, copied into the other half of the memory."""

@@ -8,7 +8,8 @@ from torch.nn import functional as F
 from transformer.decoding.laid_out import LaidOut
 from transformer.decoding.plain_parts import Plan, places
 from transformer.model.attention import MultiHeadAttention, fused_attention
-from transformer.model.masks import AttentionMask
+from transformer.model.kinds import AttentionKind
+from transformer.model.masks import AttentionMask, combine, open_to
 from transformer.model.positions import AlibiPositions, RotaryPositions
 from transformer.model.seq2seq import check_length
 from transformer.model.transformer import Transformer
@@ -18,8 +19,11 @@ from transformer.model.transformer import Transformer
 def encode(
     model: Transformer, weights: LaidOut, plan: Plan, source: Int[Tensor, "source length"], mask: AttentionMask
 ) -> Float[Tensor, "source length d_model"]:
-    """The memory that `Transformer.encode` gives; the weights and the plan are of this model."""
+    """The memory that `Transformer.encode` gives; the weights and the plan are of this model, `mask` hides padding."""
     check_length(model.config, source.size(1), "source")
+    rules = open_to(model.config, AttentionKind.ENCODER_SELF, *(source.size(1),) * 2, device=source.device)
+    if rules is not None:
+        mask = AttentionMask.of(combine(mask.allowed, rules), model.projection.weight.dtype)
     x = F.embedding(source, weights.source_vectors)
     terms, shape = places(model.encoder.embedding, plan.source_carried, source.size(1)), x.shape
     x = (x if terms is None else x + terms).flatten(0, 1)  # -> [source*length d_model]

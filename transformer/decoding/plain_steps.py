@@ -20,18 +20,23 @@ from transformer.decoding.plain_encoder import encode
 from transformer.decoding.plain_parts import Part, places, plan_of
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import is_autocast
+from transformer.model.mask_rules import RuleName, rules_of
 from transformer.model.masks import AttentionMask, key_mask
 from transformer.model.positions import AlibiPositions, RotaryPositions
 from transformer.model.taps import Tap
 from transformer.model.transformer import Transformer
 
+_RULES: tuple[RuleName, ...] = ("causal",)
+"""The rules of masks that plain steps follow."""
+
 
 def serves(model: Transformer) -> bool:
-    """Tells whether `PlainSteps` computes what this model does here and now: it knows no scores but products, and not
-    autocast's precision."""
+    """Tells whether `PlainSteps` computes what this model does here and now: it knows no scores but products, no other
+    masks than these, and not autocast's precision."""
     scores = [module.score for module in model.modules() if isinstance(module, MultiHeadAttention)]
     device = model.projection.weight.device.type
-    return all(score.is_dot_product for score in scores) and not is_autocast(device)
+    knows_masks = all(rule.name in _RULES for rule in rules_of(model.config))
+    return knows_masks and all(score.is_dot_product for score in scores) and not is_autocast(device)
 
 
 class PlainSteps:

@@ -44,12 +44,11 @@ def superseded_notes(specs: Iterable[Intervention]) -> tuple[str, ...]:
 
 def compile_interventions(specs: Iterable[Intervention], model: Seq2Seq) -> Tap | None:
     """One tap that applies all specs, each checked against the model and the others; None for no spec."""
-    # Lifting the padding mask rebuilds the causal one, so it comes before lifting that, which needs recomputation.
-    ordered = sorted(dict.fromkeys(specs), key=lambda spec: (spec.order, spec.needs_recomputation))
+    ordered = sorted(dict.fromkeys(specs), key=lambda spec: spec.order)
     at_site: dict[Site, list[Applied]] = {}
     for spec in ordered:
         for site in spec.sites(model):
-            at_site.setdefault(site, []).append(spec.bound(model))
+            at_site.setdefault(site, []).append(spec.bound(model, ordered))
     for spec in reversed(ordered):  # of two that clash the later one is named
         spec.check_with([other for other in ordered if other != spec])
     return _Interventions(at_site, any(spec.needs_recomputation for spec in ordered)) if ordered else None

@@ -1,5 +1,6 @@
 """Masks lifted in every layer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -7,18 +8,21 @@ import torch
 from torch import Tensor
 
 from transformer.interventions.protocol import Applied, Intervention, MaskKind
-from transformer.model.masks import causal_mask
+from transformer.model.kinds import AttentionKind
+from transformer.model.mask_rules import MASK_RULES, MaskRule, rules_of
+from transformer.model.masks import open_to
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site
 
-_NAMES = {"causal": "causal mask", "padding": "padding mask", "cross": "cross-attention's padding mask"}
-_NOTES = {
-    "causal": "Without the causal mask every position sees later ones, so what was computed at earlier steps is out of "
-    "date at each new token. The key/value cache is therefore not used: each step passes the whole prefix "
-    "again. The decoder self-attention shown is the last of these passes.",
-    "padding": "A padding mask hides the empty places that make sentences of a batch equally long. One sentence alone "
-    "has none, so there is nothing for it to hide and nothing to change.",
+_RULES = {rule.name: rule for rule in MASK_RULES}
+_PADDING = {
+    "padding": ("padding mask", (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF)),
+    "cross": ("cross-attention's padding mask", (AttentionKind.CROSS,)),
 }
+_PADDING_NOTE = (
+    "A padding mask hides the empty places that make sentences of a batch equally long. One sentence alone has none, "
+    "so there is nothing for it to hide and nothing to change."
+)
 
 
 @dataclass(frozen=True)
@@ -47,50 +51,75 @@ class DisableMask(Intervention):
     @property
     def needs_recomputation(self) -> bool:
         """True for the causal mask: without it earlier states depend on later tokens."""
-        return self.mask == "causal"
+        return self._rule is not None and self._rule.needs_recomputation
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Returns the sites of the mask; ValueError for a mask that is unknown or that the model does not have."""
-        sublayers: dict[str, tuple[tuple[str, str], ...]] = {
-            "padding": (("encoder", "self"), ("decoder", "self")),
-            "causal": (("decoder", "self"),),
-            "cross": (("decoder", "cross"),),
-        }
-        if self.mask not in sublayers:
-            raise ValueError(f"{self.mask!r} is not a mask; choose one of: {', '.join(sublayers)}")
-        if self.mask == "causal" and model.needs_recomputation():
-            raise ValueError("this model was trained without a causal mask, so there is none to lift")
-        found = [s for s in model.sites() if s.tensor == "mask" and (s.stack, s.sublayer) in sublayers[self.mask]]
+        if self.mask not in (names := (*_PADDING, *_RULES)):
+            raise ValueError(f"{self.mask!r} is not a mask; choose one of: {', '.join(names)}")
+        name, rule = self._name, self._rule
+        found = [s for s in model.sites() if s.tensor == "mask" and _kind(s) in self._kinds]
         if not found:
-            raise ValueError(f"this model has no attention with a {_NAMES[self.mask]}, so there is none to lift")
+            raise ValueError(f"this model has no attention with a {name}, so there is none to lift")
+        if rule is not None and not any(rule in rules_of(model.config, kind) for kind in self._kinds):
+            raise ValueError(f"this model was trained without a {name}, so there is none to lift")
         return tuple(found)
 
-    def bound(self, model: Seq2Seq) -> Applied:
-        """The spec for this model, in which the mask that stays may be none at all."""
-        return _EverythingSeen() if model.needs_recomputation() else self
+    def bound(self, model: Seq2Seq, others: Sequence[Intervention] = ()) -> Applied:
+        """What is left of this model's masks when all that are lifted in the same pass are gone."""
+        return _Lifted(model, self.lifts.union(*(other.lifts for other in others)))
 
     def apply(self, site: Site, mask: Tensor, /) -> Tensor:
-        """The mask [batch 1 query key] of a model with a causal mask, this restriction lifted, the others kept."""
-        if self.mask == "causal":
-            # The last query sees every key that any query may see: what is left is the padding mask.
-            return mask.any(dim=-2, keepdim=True).expand_as(mask)
-        if (site.stack, site.sublayer) == ("decoder", "self"):
-            return causal_mask(mask.size(-2), mask.size(-1), mask.device).expand_as(mask)
-        return torch.ones_like(mask)
+        """Nothing by itself: what stays depends on the model, see `bound`."""
+        raise TypeError("a mask is lifted from a model: call bound first")
 
     @property
     def lifts(self) -> frozenset[MaskKind]:
         return frozenset({self.mask})
 
     def label(self) -> str:
-        return f"{_NAMES[self.mask]} off"
+        return f"{self._name} off"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (_NOTES["causal" if self.mask == "causal" else "padding"],)
+        return (_PADDING_NOTE if self._rule is None else self._rule.note,)
+
+    @property
+    def _rule(self) -> MaskRule | None:
+        """The rule that it lifts; None for padding."""
+        return _RULES.get(self.mask)  # type: ignore[call-overload]
+
+    @property
+    def _name(self) -> str:
+        return _PADDING[self.mask][0] if self._rule is None else self._rule.label
+
+    @property
+    def _kinds(self) -> tuple[AttentionKind, ...]:
+        if self._rule is None:
+            return _PADDING[self.mask][1]
+        return tuple(kind for kind in AttentionKind if self._rule.is_on(kind))
 
 
 @dataclass(frozen=True)
-class _EverythingSeen:
+class _Lifted:
+    """The masks of a model without some of them: applied twice it does what it does once."""
+
+    model: Seq2Seq
+    lifts: frozenset[MaskKind]
+
     def apply(self, site: Site, mask: Tensor) -> Tensor:
-        return torch.ones_like(mask)
+        """The mask [batch 1 query key], these restrictions lifted, the others kept."""
+        kind, (n_query, n_key) = _kind(site), mask.shape[-2:]
+        rules, left = (
+            open_to(self.model.config, kind, n_query, n_key, but=but, device=mask.device) for but in ((), self.lifts)
+        )
+        if ("cross" if kind is AttentionKind.CROSS else "padding") in self.lifts:
+            real = torch.ones_like(mask)
+        else:  # A key that some query sees is no padding; one that the rules hide from all may be taken for a token.
+            seen = mask.any(dim=-2, keepdim=True)
+            real = (seen if rules is None else seen | ~rules.any(dim=-2)).expand_as(mask)
+        return real if left is None else real & left
+
+
+def _kind(site: Site) -> AttentionKind:
+    return AttentionKind.at(site.stack, site.sublayer or "")

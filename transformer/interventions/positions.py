@@ -86,7 +86,7 @@ class EditPositions(Intervention):
                 raise ValueError(f"{self} must name two different tokens from 0 to {rows - 1}")
         return (site,)
 
-    def bound(self, model: Seq2Seq) -> Applied:
+    def bound(self, model: Seq2Seq, others: Sequence[Intervention] = ()) -> Applied:
         """The spec with what it needs of the model: the table, whose rows a shift looks up."""
         assert isinstance(model, Transformer), "only Transformers add positions"
         positions = (model.encoder if self.stack == "encoder" else model.decoder).embedding.positions

@@ -14,11 +14,12 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 from torch import Tensor
 
 from transformer.interventions.names import plural, sublayer_name
+from transformer.model.mask_rules import RuleName
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Address, Site, Stack, Sublayer
 from transformer.text.sentence import Sentence
 
-MaskKind = Literal["padding", "causal", "cross"]
+MaskKind = Literal["padding", "cross", RuleName]
 ReplacedBy = Literal["zero", "mean", "copy"]
 HeadPlace = tuple[str, int, str, int]
 """Stack, layer, block and head."""
@@ -113,8 +114,8 @@ class Intervention(ABC):
 
     # Before a pass
 
-    def bound(self, model: Seq2Seq) -> Applied:
-        """Returns what is applied in passes of this model."""
+    def bound(self, model: Seq2Seq, others: "Sequence[Intervention]" = ()) -> Applied:
+        """Returns what is applied in passes of this model, among others in the same pass."""
         return self
 
     def resolve(self, resources: Resources) -> "Intervention":

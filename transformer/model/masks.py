@@ -4,11 +4,16 @@ A mask has the shape [batch 1 query key] or broadcasts to it. A query row that m
 its weights and its output are defined as exactly zero, with finite gradients, on both attention paths.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+
+from transformer.config import ModelConfig
+from transformer.model.kinds import AttentionKind
+from transformer.model.mask_rules import rules_of
 
 
 def padding_mask(ids: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, "batch length"]:
@@ -16,14 +21,35 @@ def padding_mask(ids: Int[Tensor, "batch length"], pad_id: int) -> Bool[Tensor, 
     return ids != pad_id
 
 
-def causal_mask(n_query: int, n_key: int, device: torch.device | None = None) -> Bool[Tensor, "query key"]:
-    """True where a query may see a key: its own position and all before it (section 3.2.3).
+def ahead(n_query: int, n_key: int, device: torch.device | None = None) -> Int[Tensor, "query key"]:
+    """How many positions each key stands ahead of each query; below 0: behind it.
 
-    The last query stands at the last key, so that with a cache (fewer queries than keys) each new query sees all that
-    came before.
+    The last query stands at the last key, so that with a cache (fewer queries than keys) each new query is behind all
+    that came before.
     """
-    everything = torch.ones(n_query, n_key, dtype=torch.bool, device=device)
-    return everything.tril(n_key - n_query)
+    keys = torch.arange(n_key, device=device)
+    return keys - keys[n_key - n_query :, None]
+
+
+def open_to(
+    config: object,
+    kind: AttentionKind,
+    n_query: int,
+    n_key: int,
+    *,
+    but: Collection[str] = (),
+    device: torch.device | None = None,
+) -> Bool[Tensor, "query key"] | None:
+    """True where all rules of this kind of attention let a query see a key (section 3.2.3); None for no rule.
+
+    `but` names rules that are lifted. The last query stands at the last key.
+    """
+    rules = [rule for rule in rules_of(config, kind) if rule.name not in but]
+    if not rules:
+        return None
+    assert isinstance(config, ModelConfig), "other models have no rules"
+    distances = ahead(n_query, n_key, device)
+    return combine(*(rule.allows(distances, config) for rule in rules))
 
 
 def key_mask(real: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch 1 1 key"]:

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from transformer.config import ModelConfig
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.kinds import AttentionKind
 from transformer.model.layers import AddNorm, DecoderLayer, Dropout, EncoderLayer, FeedForward
-from transformer.model.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
+from transformer.model.masks import AttentionMask, combine, key_mask, open_to, padding_mask
 from transformer.model.positions import build_positions, build_relative_positions
 from transformer.model.scores import build_score, score_parameters
 from transformer.model.seq2seq import check_length
@@ -138,7 +139,8 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "batch source d_model"]:
         """The encoder's memory of a source."""
         check_length(self.config, source.size(1), "source")
-        return self.encoder(source, self._attention_mask(key_mask(self._real(source, source_mask)), tap), tap)
+        mask = self._self_mask(self._real(source, source_mask), AttentionKind.ENCODER_SELF)
+        return self.encoder(source, self._attention_mask(mask, tap), tap)
 
     def decode(
         self,
@@ -154,7 +156,7 @@ class Transformer(nn.Module):
         return self.decoder(
             target,
             memory,
-            self._attention_mask(self._target_mask(self._real(target, target_mask)), tap),
+            self._attention_mask(self._self_mask(self._real(target, target_mask), AttentionKind.DECODER_SELF), tap),
             self._attention_mask(key_mask(source_mask), tap),
             tap=tap,
         )
@@ -181,10 +183,9 @@ class Transformer(nn.Module):
     def _real(self, ids: Ids, mask: Real | None) -> Real:
         return padding_mask(ids, self.config.pad_id) if mask is None else mask
 
-    def _target_mask(self, real: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch 1 #query key"]:
-        if not self.config.causal_mask:
-            return key_mask(real)
-        return combine(key_mask(real), causal_mask(real.size(1), real.size(1), real.device))
+    def _self_mask(self, real: Bool[Tensor, "batch key"], kind: AttentionKind) -> Bool[Tensor, "batch 1 #query key"]:
+        rules = open_to(self.config, kind, real.size(1), real.size(1), device=real.device)
+        return key_mask(real) if rules is None else combine(key_mask(real), rules)
 
     def _attention_mask(self, allowed: Bool[Tensor, "batch 1 #query key"], tap: Tap | None) -> AttentionMask:
         if touches_attention(tap):  # the explicit path asks for no more than what is allowed

@@ -9,14 +9,17 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from transformer.analysis.attention.mask_leakage import (
+    SIDES,
     EmptyRow,
     Forcing,
     Leak,
     Reading,
     is_forcing_honest,
     see_empty_row,
+    shares_of,
 )
 from transformer.analysis.attention.mask_leakage_checks import check_empty_row, check_forcing, check_reading
+from transformer.analysis.attention.mask_reference import hides
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.figure_checks import check_padding_is_invisible, mask_by_rule
 from transformer.figures.attention.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
@@ -25,17 +28,11 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.model.masks import causal_mask
+from transformer.model.mask_rules import MASK_RULES, MaskRule
 
 OFF = " (off)"
 """Behind the name of a mask that is switched off."""
 READINGS = ("all masks on", "as switched")
-SHARE_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.CROSS, AttentionKind.DECODER_SELF)
-ON_LATER = "on later tokens, decoder self-attention"
-SHARES = (*(f"on padding, {kind.phrase}" for kind in SHARE_KINDS), ON_LATER)
-"""The cells that masks hide and attention may fall on without them."""
-SIDES = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
-"""The queries and the keys of each attention, by the fields of a leak."""
 FORCED = (
     "one pass against decoding step by step",
     "another last token, this model's masks",
@@ -121,29 +118,30 @@ class SentenceMasks:
         "Each row is a token that asks, each column one that it may ask if the cell is filled. A crossed-out cell is "
         "hidden: −∞ is added to its score, so that its weight is exactly 0. The padding mask hides the places that "
         "only make the sentences of a batch equally long, the causal mask those that come later; the last picture is "
-        "what both leave."
+        "what they leave together."
     )
     equation = r"A = \mathrm{softmax}(S + M)"
 
     def data(self, lab: Lab, leak: Leak) -> MasksData:
         """The masks of the sentence, each by itself, and the one that was applied."""
         queries, keys = self._sides(leak)
-        config, off = lab.model.config, {spec.mask for spec in leak.off}
+        config, off, kind = lab.transformer.config, {spec.mask for spec in leak.off}, AttentionKind(self.kind)
         every = np.ones((len(queries), len(keys)), dtype=bool)
-        padding_off = ("cross" if self.kind == "cross" else "padding") in off
+        padding_off = _padding_of(kind) in off
         padding = every if padding_off else np.tile(keys != config.pad_id, (len(queries), 1))
         title = "padding: none here" if padding.all() and not padding_off else ""
         parts = [Part(_named("padding", padding_off), padding, "padding: no token stands here", title)]
         missing = []
-        if self.kind == "decoder_self":
-            staircase = causal_mask(len(queries), len(queries)).numpy()
-            if config.causal_mask:
-                causal = every if "causal" in off else staircase
-                parts.append(Part(_named("causal", "causal" in off), causal, "later than the query"))
-            else:
-                missing.append(Part("causal", staircase, "a causal mask would hide this", "causal: it has none"))
+        for rule in _rules_on(kind):
+            ahead = np.arange(len(keys)) - np.arange(len(queries))[:, None]
+            if rule.holds(config):
+                mask = every if rule.name in off else rule.allows(ahead, config)
+                parts.append(Part(_named(rule.short, rule.name in off), mask, rule.hidden))
+            elif rule.lacking:
+                mask = rule.allows(ahead, config)
+                missing.append(Part(rule.short, mask, rule.lacking, f"{rule.short}: it has none"))
         labels = [tuple(lab.tokenizer.piece(token) for token in side.tolist()) for side in (queries, keys)]
-        return MasksData(labels[0], labels[1], tuple(parts), leak.lifted.masks[self.kind][self.row], tuple(missing))
+        return MasksData(labels[0], labels[1], tuple(parts), leak.lifted.masks[kind][self.row], tuple(missing))
 
     def figure(self, data: MasksData, *, dark: bool = False) -> go.Figure:
         """The masks side by side, then their combination, then what the model lacks."""
@@ -159,24 +157,27 @@ class SentenceMasks:
     def checks(self, lab: Lab, leak: Leak, data: MasksData) -> Iterator[Check]:
         """Applies the rules to every query and key again."""
         queries, keys = (side.tolist() for side in self._sides(leak))
-        off, pad = {spec.mask for spec in leak.off}, lab.model.config.pad_id
-        on = {"padding": ("cross" if self.kind == "cross" else "padding") not in off, "causal": "causal" not in off}
-        rules, how = [], "tokens looked at one by one"
+        config, kind, off = lab.transformer.config, AttentionKind(self.kind), {spec.mask for spec in leak.off}
+        names = {_padding_of(kind): "padding"} | {rule.name: rule.short for rule in _rules_on(kind)}
+        how = "tokens looked at one by one"
+
         for part in data.parts:
-            mask = part.name.removesuffix(OFF)
-            only = {name: name == mask and is_on for name, is_on in on.items()}
-            rules.append(mask_by_rule(queries, keys, pad=pad, **only))
-            yield agree(f"The {mask} mask is what its rule says", part.mask, rules[-1], 0, how)
+            shown = part.name.removesuffix(OFF)
+            others = (name for name, short in names.items() if short != shown)
+            again = mask_by_rule(config, kind, queries, keys, off={*others, *off})
+            yield agree(f"The {shown} mask is what its rule says", part.mask, again, 0, how)
         for part in data.missing:
-            rule = mask_by_rule(queries, keys, pad=pad, padding=False, causal=part.name == "causal")
-            yield agree(f"The {part.name} mask that it lacks is what its rule says", part.mask, rule, 0, how)
-        yield agree("The pass applied all rules together", data.applied, np.logical_and.reduce(rules), 0, how)
+            rule = next(rule.name for rule in _rules_on(kind) if rule.short == part.name)
+            again = [[not hides(rule, config, i, j) for j in range(len(keys))] for i in range(len(queries))]
+            yield agree(f"The {part.name} mask that it lacks is what its rule says", part.mask, again, 0, how)
+        again = mask_by_rule(config, kind, queries, keys, off=off)
+        yield agree("The pass applied all rules together", data.applied, again, 0, how)
 
     def _sides(self, leak: Leak) -> tuple[Int[ndarray, " query"], Int[ndarray, " key"]]:
         """The ids of queries and keys; ValueError where there is no such sentence."""
         if not 0 <= self.row < len(leak.source):
             raise ValueError(f"there is no sentence {self.row}: the batch has sentences 0 to {len(leak.source) - 1}")
-        queries, keys = (getattr(leak, side)[self.row] for side in SIDES[self.kind])
+        queries, keys = (getattr(leak, side)[self.row] for side in SIDES[AttentionKind(self.kind)])
         return queries, keys
 
 
@@ -184,8 +185,10 @@ class SentenceMasks:
 class LeakData:
     """The attention on hidden cells, and the loss, with all masks (reading 0) and as switched (reading 1)."""
 
+    names: tuple[str, ...]
+    """The names of what masks hide and attention may fall on without them."""
     shares: Float[ndarray, "reading share"]
-    """The shares in the order of SHARES."""
+    """Its shares."""
     loss: Float[ndarray, " reading"]
     """Nats per token of the output with all masks, teacher-forced."""
     losses: Float[ndarray, "reading sentence"]
@@ -223,7 +226,8 @@ class MaskLeak:
             for reading in both
         ]
         return LeakData(
-            shares=np.array([[*(r.on_padding[kind] for kind in SHARE_KINDS), r.on_future] for r in both]),
+            names=tuple(leak.intact.shares),
+            shares=np.array([list(reading.shares.values()) for reading in both]),
             loss=np.array([reading.loss for reading in both]),
             losses=np.stack([reading.losses for reading in both]),
             outputs=tuple(reading.outputs for reading in both),
@@ -233,14 +237,14 @@ class MaskLeak:
 
     def figure(self, data: LeakData, *, dark: bool = False) -> go.Figure:
         """The shares of attention as points."""
-        return leak_figure(SHARES, *data.shares.tolist(), dark=dark)
+        return leak_figure(data.names, *data.shares.tolist(), dark=dark)
 
     def tables(self, data: LeakData) -> tuple[Table, ...]:
         """Losses and shares of both readings."""
         values = np.column_stack((data.loss, data.shares))
         sentences = [f"sentence {i}" for i in range(data.losses.shape[1])]
         return (
-            Table("leak", values, READINGS, ["loss, nats per token", *SHARES]),
+            Table("leak", values, READINGS, ["loss, nats per token", *data.names]),
             Table("loss of each sentence, nats per token", data.losses, READINGS, sentences),
         )
 
@@ -250,7 +254,8 @@ class MaskLeak:
         intact, lifted = (_reading_shown(leak, data, index) for index in (0, 1))
         source = [[token for token in row if token != pad] for row in leak.source.tolist()]
         written = [list(output) for output in data.outputs[0]]
-        hidden = data.shares[0] if model.config.causal_mask else data.shares[0, : len(SHARE_KINDS)]
+        shares = zip(shares_of(lab.transformer.config), data.shares[0].tolist(), strict=True)
+        hidden = [value for share, value in shares if share.is_hidden(lab.transformer.config)]
         yield from check_padding_is_invisible(model, source, written, intact.losses)
         claim = "With all masks no attention falls on what they hide"
         yield agree(claim, hidden, [0.0] * len(hidden), 0, "all layers, heads and queries")
@@ -344,6 +349,15 @@ def _forced(data: Forcing) -> list[float]:
     return [data.from_steps, data.masked_change, data.unmasked_change]
 
 
+def _rules_on(kind: AttentionKind) -> tuple[MaskRule, ...]:
+    return tuple(rule for rule in MASK_RULES if rule.is_on(kind))
+
+
+def _padding_of(kind: AttentionKind) -> str:
+    """Returns the name of the mask that hides padding from this kind of attention."""
+    return "cross" if kind is AttentionKind.CROSS else "padding"
+
+
 def _named(mask: str, off: bool) -> str:
     return f"{mask}{OFF}" if off else mask
 
@@ -355,8 +369,7 @@ def _reading_shown(leak: Leak, data: LeakData, index: int) -> Reading:
         outputs=data.outputs[index],
         losses=data.losses[index],
         loss=float(data.loss[index]),
-        on_padding=dict(zip(SHARE_KINDS, data.shares[index].tolist(), strict=False)),
-        on_future=float(data.shares[index, -1]),
+        shares=dict(zip(data.names, data.shares[index].tolist(), strict=True)),
     )
 
 

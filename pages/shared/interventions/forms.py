@@ -26,9 +26,10 @@ from transformer.interventions import (
     merged,
 )
 from transformer.interventions.names import SUBLAYER_NAMES, TENSOR_NAMES
+from transformer.model.mask_rules import rules_of
 from transformer.model.taps import Stack, Sublayer
 
-_MASKS: dict[MaskKind, str] = {"causal": "Causal", "padding": "Padding", "cross": "Padding, in cross-attention"}
+_PADDING: dict[MaskKind, str] = {"padding": "Padding", "cross": "Padding, in cross-attention"}
 _TO: dict[type[OfHeads], str] = {AblateHeads: "zero", MeanAblateHeads: "their mean"}
 _COLOURS = {("encoder", "self"): "green", ("decoder", "self"): "violet", ("decoder", "cross"): "orange"}
 _AIMS = {"uniform": "Evenly", "key": "All on one key", "numbers": "Your own numbers"}
@@ -104,13 +105,16 @@ def masks_form(context: PageContext) -> None:
         others = [spec for spec in session().view.switches if not spec.lifts]
         choose(switches=merged([*others, *map(DisableMask, picked)]))
 
+    rules = rules_of(context.lab.model.config)
+    names: dict[MaskKind, str] = {rule.name: rule.short.capitalize() for rule in rules}
+    names |= _PADDING
     pills(
         "Masks off",
-        [mask for mask in _MASKS if mask != "causal" or context.lab.model.config.causal_mask],
+        list(names),
         [mask for spec in context.view.switches for mask in spec.lifts],
         take,
         key="switch-masks",
-        names=_MASKS.__getitem__,
+        names=names.__getitem__,
         hide_label=False,
     )
     st.caption(

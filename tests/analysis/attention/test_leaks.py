@@ -18,6 +18,12 @@ from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Recorder, chain
 
 OFF = [DisableMask("padding"), DisableMask("causal"), DisableMask("cross")]
+ON_LATER = "on later tokens, decoder self-attention"
+
+
+def on_padding(reading):
+    """The shares on padding by kind of attention."""
+    return {kind: reading.shares[f"on padding, {kind.phrase}"] for kind in AttentionKind}
 
 
 @pytest.fixture
@@ -34,7 +40,7 @@ def source():
 
 def test_with_all_masks_nothing_leaks(model, source):
     leak = measure_leak(model, source, ())
-    assert leak.intact.on_future == 0 and set(leak.intact.on_padding.values()) == {0.0}
+    assert leak.intact.shares[ON_LATER] == 0 and set(on_padding(leak.intact).values()) == {0.0}
     assert leak.intact.outputs == leak.lifted.outputs
     np.testing.assert_array_equal(leak.intact.losses, leak.lifted.losses)
 
@@ -69,21 +75,19 @@ def test_loss_and_attention_are_what_loops_over_the_recorded_pass_count(model, s
             for query in range(queries.shape[1]):
                 if queries[row, query] == 0:
                     continue
-                on_padding = later = 0.0
+                empty = later = 0.0
                 for layer in range(2):
                     weights = recorder.recording[f"{stack}.{layer}.{sublayer}.weights"][row, :, query].double()
-                    on_padding += sum(
-                        float(weights[:, k].mean()) / 2 for k in range(keys.shape[1]) if keys[row, k] == 0
-                    )
+                    empty += sum(float(weights[:, k].mean()) / 2 for k in range(keys.shape[1]) if keys[row, k] == 0)
                     later += sum(
                         float(weights[:, k].mean()) / 2 for k in range(query + 1, keys.shape[1]) if keys[row, k]
                     )
-                masses.append(on_padding)
+                masses.append(empty)
                 if kind == "decoder_self" and (keys[row, query + 1 :] != 0).any():
                     future.append(later)
-        assert leak.lifted.on_padding[kind] == pytest.approx(np.mean(masses), abs=1e-9)
+        assert on_padding(leak.lifted)[kind] == pytest.approx(np.mean(masses), abs=1e-9)
         if kind == "decoder_self":
-            assert leak.lifted.on_future == pytest.approx(np.mean(future), abs=1e-9)
+            assert leak.lifted.shares[ON_LATER] == pytest.approx(np.mean(future), abs=1e-9)
 
 
 @pytest.mark.parametrize("off", [[], [OFF[1]]], ids=["all masks", "no causal mask"])
@@ -104,7 +108,7 @@ def test_a_sentence_s_numbers_do_not_depend_on_what_stands_beside_it_in_the_batc
             np.testing.assert_array_equal(
                 leak.lifted.masks[kind][row, :n_queries, :n_keys], alone.lifted.masks[kind][0]
             )
-            assert not leak.lifted.masks[kind][row, :, n_keys:].any() and alone.lifted.on_padding[kind] == 0
+            assert not leak.lifted.masks[kind][row, :, n_keys:].any() and on_padding(alone.lifted)[kind] == 0
         recorder = Recorder()
         ids = source[row][source[row] != 0][None], torch.tensor([read])
         with torch.no_grad():
@@ -116,8 +120,8 @@ def test_a_sentence_s_numbers_do_not_depend_on_what_stands_beside_it_in_the_batc
                 recorder.recording[f"decoder.{layer}.self.weights"][0, :, query, query + 1 :] for layer in (0, 1)
             ]
             later.append(float(torch.stack(weights).sum(dim=-1).mean()))
-    assert leak.lifted.on_future == pytest.approx(np.mean(later), abs=1e-6)
-    assert (leak.lifted.on_future > 0.01) == bool(off) and set(leak.lifted.on_padding.values()) == {0.0}
+    assert leak.lifted.shares[ON_LATER] == pytest.approx(np.mean(later), abs=1e-6)
+    assert (leak.lifted.shares[ON_LATER] > 0.01) == bool(off) and set(on_padding(leak.lifted).values()) == {0.0}
 
 
 def test_an_output_that_never_ends_is_cut_off_by_its_own_length_and_marked(model, source, monkeypatch):
@@ -142,9 +146,9 @@ def test_the_mask_of_a_pass_is_padding_and_causal_together(model, source):
 
 
 def test_without_the_padding_mask_padding_is_looked_at(model, source):
-    assert measure_leak(model, source, [DisableMask("padding")]).lifted.on_padding["encoder_self"] > 0.01
-    assert measure_leak(model, source, [DisableMask("cross")]).lifted.on_padding["cross"] > 0.01
-    assert measure_leak(model, source, [DisableMask("causal")]).lifted.on_future > 0.01
+    assert on_padding(measure_leak(model, source, [DisableMask("padding")]).lifted)["encoder_self"] > 0.01
+    assert on_padding(measure_leak(model, source, [DisableMask("cross")]).lifted)["cross"] > 0.01
+    assert measure_leak(model, source, [DisableMask("causal")]).lifted.shares[ON_LATER] > 0.01
 
 
 def test_teacher_forcing_under_the_mask_sees_nothing_of_what_it_predicts(model, source):

@@ -18,6 +18,7 @@ from transformer.analysis.figure_checks import (
     one_pass_log_probs,
 )
 from transformer.analysis.steps.output_checks import SlowReader
+from transformer.config import ModelConfig
 from transformer.decoding.greedy import Constraints, greedy, teacher_forced_log_probs
 from transformer.inspection.inspection import read_attention
 from transformer.interventions import (
@@ -176,7 +177,7 @@ def test_a_comparison_is_checked_and_each_wrong_number_is_found():
 
 
 def test_a_mask_is_written_by_its_rule():
-    rule = mask_by_rule([1, 5, 6], [1, 5, 0], pad=0, padding=True, causal=True)
+    rule = mask_by_rule(ModelConfig(), AttentionKind.DECODER_SELF, [1, 5, 6], [1, 5, 0], off=())
     assert rule.tolist() == [[True, False, False], [True, True, False], [True, True, False]]
 
 

@@ -117,7 +117,8 @@ def test_the_attention_of_other_pages_stays_as_it_was():
 
 def test_outputs_that_keep_their_words_are_told_with_the_loss_that_changed():
     data = LeakData(
-        shares=np.zeros((2, 4)),
+        names=("on padding", "on later tokens"),
+        shares=np.zeros((2, 2)),
         loss=np.array([0.106, 2.28]),
         losses=np.array([[0.1, 0.112], [2.0, 2.56]]),
         outputs=(((5, 2), (6, 2)), ((5, 2), (6, 2))),
@@ -159,7 +160,7 @@ def test_a_mask_is_switched_off_and_on_again_and_the_leak_is_measured(mask):
     leak = lab.leak((CLASSIC, SHORT), [DisableMask(mask)])
     shown = next(t.value for t in at.dataframe if "as switched" in t.value)["as switched"].tolist()
     assert shown[0] == number(leak.lifted.loss)
-    assert shown[4] == number(leak.lifted.on_future)
+    assert shown[4] == number(leak.lifted.shares["on later tokens, decoder self-attention"])
     assert ("output words stay the same" in texts(at)) == (not MaskLeak().data(lab, leak).changed)
     at = checked(at.toggle(key=f"mask-on-{mask}").set_value(True).run())
     assert "switch" not in at.query_params and "nothing leaks" in texts(at)

@@ -17,6 +17,7 @@ from transformer.views.masks import TeacherForcing
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
 
+ON_LATER = "on later tokens, decoder self-attention"
 HERE = {"model": PRONOUNS, "text": CLASSIC, "beside": "The cat slept."}
 VIEWS = ("batch-tokens", "sentence-masks", "mask-leak", "teacher-forcing", "empty-attention-row")
 ALL = tuple(f"{view}-proof" for view in VIEWS)
@@ -40,8 +41,9 @@ def test_a_leak_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
 
     def leak(self, *arguments):
         found = honest(self, *arguments)
-        wrong = {**found.lifted.on_padding, "cross": found.lifted.on_padding["cross"] + 0.01}
-        return replace(found, lifted=replace(found.lifted, on_padding=wrong, losses=found.lifted.losses + 0.01))
+        name = "on padding, cross-attention"
+        wrong = {**found.lifted.shares, name: found.lifted.shares[name] + 0.01}
+        return replace(found, lifted=replace(found.lifted, shares=wrong, losses=found.lifted.losses + 0.01))
 
     monkeypatch.setattr(Lab, "leak", leak)
     at = proved("masks", "mask-leak-proof", **{**HERE, "beside": "The dog slept."}, switch="mask:padding")
@@ -53,7 +55,7 @@ def test_a_leak_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
     [
         lambda reading: {"outputs": ((9, *reading.outputs[0][1:]), *reading.outputs[1:])},
         lambda reading: {"loss": reading.loss + 0.01},
-        lambda reading: {"on_future": reading.on_future + 0.01},
+        lambda reading: {"shares": {**reading.shares, ON_LATER: reading.shares[ON_LATER] + 0.01}},
     ],
     ids=["output", "loss", "later tokens"],
 )

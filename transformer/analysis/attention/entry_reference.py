@@ -15,10 +15,12 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from transformer.analysis.attention.mask_reference import may_see
 from transformer.analysis.attention.score_reference import reference_divisor, reference_scores, reference_terms
 from transformer.decoding.greedy import Constraints, greedy
 from transformer.interventions import Intervention, OverwrittenRow, compile_interventions
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.kinds import AttentionKind
 from transformer.model.positions import alibi_slopes
 from transformer.model.taps import Address
 from transformer.model.transformer import Transformer
@@ -100,15 +102,16 @@ class Row:
 
     @cached_property
     def allowed(self) -> Bool[ndarray, " key"]:
-        """False at padding, at later keys of the decoder's self-attention, and at forbidden keys."""
-        ours = (self.address.stack, self.address.sublayer)
-        padding = ("cross" if ours == ("decoder", "cross") else "padding") not in self.masks_off
-        causal = ours == ("decoder", "self") and self.model.config.causal_mask and "causal" not in self.masks_off
+        """False at padding, at keys that a rule of the masks hides, and at forbidden keys."""
+        kind = AttentionKind.at(self.address.stack, self.address.sublayer or "")
+        padding = ("cross" if kind is AttentionKind.CROSS else "padding") not in self.masks_off
         closed = {key for spec in self.switches for query, key in spec.forbidden if query == self.query}
         pad = self.model.config.pad_id
         return np.array(
             [
-                not ((padding and token == pad) or (causal and key > self.query) or key in closed)
+                not (padding and token == pad)
+                and key not in closed
+                and may_see(self.model.config, kind, self.query, key, lifted=self.masks_off)
                 for key, token in enumerate(self.keys)
             ]
         )

@@ -8,15 +8,47 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
+from transformer.config import AnyModelConfig
 from transformer.decoding.greedy import greedy, teacher_forced_log_probs
 from transformer.interventions import DisableMask, Intervention, compile_interventions
 from transformer.model.attention import explicit_attention
-from transformer.model.masks import causal_mask
+from transformer.model.kinds import AttentionKind
+from transformer.model.mask_rules import MASK_RULES, MaskRule
+from transformer.model.masks import ahead
 from transformer.model.taps import Recorder, Recording, Site, chain
 from transformer.model.transformer import Transformer
 
 Sources = Int[Tensor, "batch source"]
 Targets = Int[Tensor, "batch target"]
+SIDES = {
+    AttentionKind.ENCODER_SELF: ("source", "source"),
+    AttentionKind.CROSS: ("target", "source"),
+    AttentionKind.DECODER_SELF: ("target", "target"),
+}
+"""The queries and the keys of each attention, by the fields of a leak."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The attention of one kind that falls on what one mask hides."""
+
+    kind: AttentionKind
+    rule: MaskRule | None
+    """None: on padding."""
+
+    def __str__(self) -> str:
+        return f"{'on padding' if self.rule is None else self.rule.share}, {self.kind.phrase}"
+
+    def is_hidden(self, config: AnyModelConfig) -> bool:
+        """Tells whether a model of these settings has the mask, so that the share is 0 with all masks on."""
+        return self.rule is None or self.rule.holds(config)
+
+
+def shares_of(config: AnyModelConfig) -> tuple[Share, ...]:
+    """Returns the shares that are measured in a model: those that its masks hide, and those for which it lacks one."""
+    rules = [rule for rule in MASK_RULES if rule.lacking or rule.holds(config)]
+    of_rules = (Share(kind, rule) for rule in rules for kind in SIDES if rule.is_on(kind))
+    return (*(Share(kind, None) for kind in SIDES), *of_rules)
 
 
 @dataclass(frozen=True)
@@ -31,12 +63,11 @@ class Reading:
     """Nats per token of the output that the batch gives with all masks, teacher-forced."""
     loss: float
     """The same over the whole batch, every real token counted alike."""
-    masks: dict[str, Bool[ndarray, "sentence query key"]]
-    """The masks of the pass by kind of attention (encoder_self, decoder_self, cross)."""
-    on_padding: dict[str, float]
-    """Mean share of a real query's attention that fell on padding, over all layers and heads."""
-    on_future: float
-    """The same for the decoder's later tokens, over the queries that have later tokens."""
+    masks: dict[AttentionKind, Bool[ndarray, "sentence query key"]]
+    """The masks of the pass by kind of attention."""
+    shares: dict[str, float]
+    """Mean share of a real query's attention that fell on what a mask hides, over all layers and heads: for each of
+    `shares_of`, by its name. Of a rule only queries count that have real tokens which it hides."""
 
 
 @dataclass(frozen=True)
@@ -168,40 +199,39 @@ def _read(
     real_of = {"source": source != pad, "target": inputs != pad}
     lost = -log_probs.gather(2, target[..., None])[..., 0] * real_of["target"]
     n_tokens = real_of["target"].sum(dim=1)
-    sides = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
-    masks, on_padding = {}, {}
-    for kind, (asking, asked) in sides.items():
-        weights = _mean_weights(recorder.recording, kind)
-        queries = real_of[asking]
-        masks[kind] = _first_mask(recorder.recording, kind).expand_as(weights).numpy()
-        mass = (weights * ~real_of[asked][:, None]).sum(dim=-1)
-        on_padding[kind] = float(mass[queries].mean())
-    weights = _mean_weights(recorder.recording, "decoder_self")
-    later = ~causal_mask(weights.size(1), weights.size(2)) & real_of["target"][:, None]
-    has_future = real_of["target"] & later.any(dim=-1)
-    future = (weights * later).sum(dim=-1)[has_future]
+    weights = {kind: _mean_weights(recorder.recording, kind) for kind in SIDES}
+    masks = {kind: _first_mask(recorder.recording, kind).expand_as(weights[kind]).numpy() for kind in SIDES}
+    shares = {}
+    for share in shares_of(model.config):
+        of_kind, (queries, keys) = weights[share.kind], (real_of[side] for side in SIDES[share.kind])
+        if share.rule is None:
+            hidden = ~keys[:, None]
+        else:
+            hidden = keys[:, None] & ~share.rule.allows(ahead(*of_kind.shape[1:]), model.config)
+            queries = queries & hidden.any(dim=-1)
+        fallen = (of_kind * hidden).sum(dim=-1)[queries]
+        shares[str(share)] = float(fallen.mean()) if len(fallen) else 0.0
     return Reading(
         outputs,
         tuple(out[-1] == model.config.eos_id for out in outputs),
         (lost.sum(dim=1) / n_tokens).numpy(),
         float(lost.sum() / n_tokens.sum()),
         masks,
-        on_padding,
-        float(future.mean()) if len(future) else 0.0,
+        shares,
     )
 
 
-def _mean_weights(recording: Recording, kind: str) -> Float[Tensor, "batch query key"]:
+def _mean_weights(recording: Recording, kind: AttentionKind) -> Float[Tensor, "batch query key"]:
     found = [recording[site] for site in recording if _is(site, kind, "weights")]
     return torch.stack(found).double().mean(dim=(0, 2))
 
 
-def _first_mask(recording: Recording, kind: str) -> Bool[Tensor, "batch query key"]:
+def _first_mask(recording: Recording, kind: AttentionKind) -> Bool[Tensor, "batch query key"]:
     return next(recording[site] for site in recording if _is(site, kind, "mask"))[:, 0]
 
 
-def _is(site: Site, kind: str, tensor: str) -> bool:
-    return site.tensor == tensor and kind == ("cross" if site.sublayer == "cross" else f"{site.stack}_self")
+def _is(site: Site, kind: AttentionKind, tensor: str) -> bool:
+    return site.tensor == tensor and (site.stack, site.sublayer) == kind.where
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int) -> Targets:

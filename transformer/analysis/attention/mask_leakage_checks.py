@@ -6,12 +6,23 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from transformer.analysis.attention.mask_leakage import EmptyRow, Forcing, Leak, Reading, Sources, padded
+from transformer.analysis.attention.mask_leakage import (
+    SIDES,
+    EmptyRow,
+    Forcing,
+    Leak,
+    Reading,
+    Sources,
+    padded,
+    shares_of,
+)
+from transformer.analysis.attention.mask_reference import hides
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import MISSED, most_missed
 from transformer.decoding.greedy import greedy, log_probs_on_prefixes
 from transformer.interventions import DisableMask, Intervention, compile_interventions
 from transformer.model.attention import explicit_attention
+from transformer.model.kinds import AttentionKind
 from transformer.model.precise import in_double
 from transformer.model.taps import Recorder, Tap, chain
 from transformer.model.transformer import Transformer
@@ -35,26 +46,30 @@ def check_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequenc
     mean = math.fsum(loss * len(ids) for loss, ids in zip(losses, written, strict=True)) / sum(map(len, written))
     shown = [*reading.losses, reading.loss]
     yield agree(f"The loss of each sentence and of the batch {which}", shown, [*losses, mean], 1e-3, how)
-    shares: dict[str, list[float]] = {"encoder_self": [], "decoder_self": [], "cross": [], "later": []}
-    recorded = {site: weights.numpy() for site, weights in recorder.recording.items()}
-    for sentence in range(len(written)):
-        for site, weights in recorded.items():
-            kind = "cross" if site.sublayer == "cross" else f"{site.stack}_self"
-            asking, asked = (
-                leak.source if side else leak.target for side in (kind == "encoder_self", kind != "decoder_self")
-            )
-            for query, token in enumerate(asking[sentence].tolist()):
-                if token == pad:
-                    continue
-                cells = weights[sentence, :, query]
-                shares[kind].append(float(cells[:, asked[sentence] == pad].sum(axis=-1).mean()))
-                later = np.flatnonzero(asked[sentence, query + 1 :] != pad) + query + 1
-                if kind == "decoder_self" and len(later):
-                    shares["later"].append(float(cells[:, later].sum(axis=-1).mean()))
-    again = [math.fsum(values) / len(values) if values else 0.0 for values in shares.values()]
-    shown = [*(reading.on_padding[kind] for kind in list(shares)[:3]), reading.on_future]
-    how = f"the same pass, {sum(map(len, shares.values())):,} rows of each head summed one by one"
-    yield agree(f"Attention on padding and on later tokens {which}", shown, again, _ROUNDING, how)
+    recorded = [
+        (AttentionKind.at(site.stack, site.sublayer or ""), weights.numpy())
+        for site, weights in recorder.recording.items()
+    ]
+    again, n_rows = [], 0
+    for share in shares_of(model.config):
+        of_kind = [weights for kind, weights in recorded if kind is share.kind]
+        fallen = []
+        for sentence in range(len(written)):
+            asking, asked = (getattr(leak, side)[sentence].tolist() for side in SIDES[share.kind])
+            for query, token in enumerate(asking):
+                if share.rule is None:
+                    hidden = [key for key, other in enumerate(asked) if other == pad]
+                else:
+                    name, real = share.rule.name, [key for key, other in enumerate(asked) if other != pad]
+                    hidden = [key for key in real if hides(name, model.config, query, key)]
+                if token != pad and (hidden or share.rule is None):
+                    rows = (weights[sentence, :, query] for weights in of_kind)
+                    fallen += [float(row[:, hidden].sum(axis=-1).mean()) for row in rows]
+        again.append(math.fsum(fallen) / len(fallen) if fallen else 0.0)
+        n_rows += len(fallen)
+    how = f"the same pass, {n_rows:,} rows of each head summed one by one"
+    claim = f"Attention on what masks hide {which}"
+    yield agree(claim, list(reading.shares.values()), again, _ROUNDING, how)
     missed = _most_missed(precise, source, reading.outputs, off)
     yield Check(f"Each token of the outputs {which} is the most probable one", missed, _ROUNDING, MISSED)
 

@@ -5,12 +5,16 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from transformer.analysis.attention.mask_reference import may_see
 from transformer.analysis.attention.score_reference import reference_divisor, reference_scores
 from transformer.analysis.trace.reference import distance_penalty, join_heads, linear, rotated, softmax, split_heads
 from transformer.analysis.trace.step import Computed, Lines, Step, StepRecord, Words, stack_output, sublayer_input
 from transformer.config import ScoreKind
 from transformer.model import attention, positions
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.kinds import AttentionKind
+from transformer.model.mask_rules import limits_of, rules_of
+from transformer.model.masks import open_to
 from transformer.model.score_forms import SCORE_FORMS, ScoreForm
 from transformer.model.scores import SCORES, score_equation
 from transformer.model.transformer import Transformer
@@ -246,8 +250,16 @@ class Mask(Step):
 
     def words(self, at: StepRecord | None = None) -> Words:
         title, hidden = self.title, 0 if at is None else self._n_hidden(at)
-        open_ = "" if hidden else ", and nothing is hidden here"
-        if not self._is_causal:
+        lifts = set() if at is None else _lifts(at)
+        rules = rules_of(self.model.config, self._kind)
+        limits = " ".join(limits_of(self.model.config, self._kind, but=lifts))
+        open_ = "" if hidden or limits else ", and nothing is hidden here"
+        if not self._is_causal and limits:
+            says = (
+                f"{limits} Scores further away become −∞, so that softmax gives them exactly 0. The mask would also "
+                "hide padding, of which a single sentence has none."
+            )
+        elif not self._is_causal:
             says = (
                 "Here the mask would hide the padding that makes the sentences of a batch equally long. A single "
                 f"sentence has none{'' if hidden else ', so every entry stays open'}."
@@ -263,20 +275,28 @@ class Mask(Step):
                 "No token may look at a later one: while the translation is being written, later ones do not exist "
                 "yet. Their scores become −∞, so that softmax gives them exactly 0."
             )
+        says += f" {limits}" if self._is_causal and limits else ""
+        for rule in rules:
+            if rule.name in lifts and rule.says(self.model.config):
+                says += f" A switch has lifted the **{rule.label}**."
         if hidden:
             says += f" Hidden by a switch: {hidden} {'entry' if hidden == 1 else 'entries'}."
-        return Words(title, says, self.equation, self.paper)
+        paper = f"{self.paper}; restricted self-attention: section 4" if limits else self.paper
+        return Words(title, says, self.equation, paper)
 
     @cached_property
     def lines(self) -> tuple[Lines, ...]:
         where = (attention.masked_softmax, "floor =", "return")
-        return ((Transformer._target_mask, "if not", "return combine"), where) if self._is_causal else (where,)
+        has_rules = self._is_causal or bool(rules_of(self.model.config, self._kind))
+        return ((Transformer._self_mask, "rules", "return key_mask"), where) if has_rules else (where,)
 
     def compute(self, at: StepRecord) -> Computed:
         scores, mask = at.taken("scores"), at.taken("mask")[0]
         n_queries, n_keys = mask.shape
-        causal = self._is_causal and self.model.config.causal_mask
-        rule = torch.tensor([[not causal or key <= query for key in range(n_keys)] for query in range(n_queries)])
+        config, kind = self.model.config, self._kind
+        rule = torch.tensor(
+            [[may_see(config, kind, query, key) for key in range(n_keys)] for query in range(n_queries)]
+        )
         return Computed(
             (at.value("scores", scores, at.keys),),
             (at.result("masked", scores, at.keys, allowed=mask),),
@@ -285,14 +305,23 @@ class Mask(Step):
         )
 
     @property
+    def _kind(self) -> AttentionKind:
+        return AttentionKind.at(self.stack, self.sublayer or "")
+
+    @property
     def _is_causal(self) -> bool:
-        return (self.stack, self.sublayer) == ("decoder", "self")
+        return self._kind is AttentionKind.DECODER_SELF
 
     def _n_hidden(self, at: StepRecord) -> int:
-        """Counts the entries that this mask hides and the causal mask does not."""
+        """Counts the entries that this mask hides and the rules that hold in this pass do not."""
         allowed = at.taken("mask")[0]
-        seen = torch.ones_like(allowed).tril() if self._is_causal and not at.trace.sees_later else True
-        return int((~allowed & seen).sum())
+        rules = open_to(self.model.config, self._kind, *allowed.shape, but=_lifts(at))
+        return int((~allowed if rules is None else ~allowed & rules).sum())
+
+
+def _lifts(at: StepRecord) -> set[str]:
+    """Returns the names of the masks that switches of this pass have lifted."""
+    return {mask for spec in at.trace.interventions for mask in spec.lifts}
 
 
 class Weights(Step):

@@ -15,6 +15,7 @@ from transformer.checkpoints.store import Checkpoint
 from transformer.files import new_folder
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.mask_rules import limits_of
 from transformer.model.transformer import Transformer
 
 NAME = "CTranslate2"
@@ -33,6 +34,7 @@ def export(checkpoint: Checkpoint, folder: Path) -> None:
             f"its attention scores are {config.score}, those of the engine dot products": config.score != "dot",
             "its attention scores are not scaled by 1/√d_k": not config.scale_scores,
             "its decoder has no causal mask": not config.causal_mask,
+            "its self-attention is restricted": bool(limits_of(config)),
         },
     )
     entries = checkpoint.tokenizer.vocabulary()

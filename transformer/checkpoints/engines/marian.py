@@ -14,6 +14,7 @@ from transformer.checkpoints.engines import refuse, transformer_settings
 from transformer.checkpoints.store import Checkpoint, save_tensors
 from transformer.config import ModelConfig
 from transformer.files import new_folder, write_json
+from transformer.model.mask_rules import limits_of
 from transformer.text.tokenizer import SentencePieceTokenizer
 from transformer.text.two_sided_tokenizer import TwoSidedTokenizer
 
@@ -41,6 +42,7 @@ def export(checkpoint: Checkpoint, folder: Path) -> None:
             f"its attention scores are {config.score}, those of the engine dot products": config.score != "dot",
             "its attention scores are not scaled by 1/√d_k": not config.scale_scores,
             "its decoder has no causal mask": not config.causal_mask,
+            "its self-attention is restricted": bool(limits_of(config)),
         },
     )
     order = halves(config.d_model)

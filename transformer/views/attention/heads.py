@@ -21,6 +21,7 @@ from transformer.figures.tables import Table, head_tables
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.mask_rules import limits_of
 from transformer.model.score_forms import SCORE_FORMS
 from transformer.views.attention.matrix_checks import check_replaced
 from transformer.views.attention.matrix_data import NOTHING_LEFT, groups, sides
@@ -285,6 +286,10 @@ def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vec
         ),
         "A switch overwrote rows of weights: there, Softmax shows the values it set, whatever q · k is "
         f"(layer · head · query {', '.join(overwritten)}).": bool(overwritten),
+        **{
+            f"{limit} Beyond, Softmax is 0, whatever q · k is.": True
+            for limit in limits_of(config, AttentionKind(kind), but={m for s in seen.interventions for m in s.lifts})
+        },
         "A key that a switch forbids has 0 under Softmax, whatever q · k is "
         f"(layer · query · key {', '.join(closed)}).": bool(closed),
     }

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
+from transformer.analysis.attention.mask_reference import may_see
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.heads.survey import Survey, survey_of
@@ -19,6 +20,7 @@ from transformer.figures import theme
 from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.figures.tables import Table
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Recorder
 from transformer.text.pairs import Pair
 from transformer.views.view import OF_FIGURE
@@ -152,13 +154,16 @@ def _by_sentences(lab: Lab, pairs: Sequence[Pair]) -> dict[str, Float[ndarray, "
                 "decoder": len(lab.tokenizer.encode_target(pair.target)) + 1,
             }
             for site, weights in recorded:
-                n, causal = lengths[site.stack], site.stack == "decoder" and config.causal_mask
-                for query in range(1 if causal else 0, n):
-                    apart = np.array([abs(query - key) for key in range(query + 1 if causal else n)])
+                n, kind = lengths[site.stack], AttentionKind.at(site.stack, "self")
+                for query in range(n):
+                    keys = [key for key in range(n) if may_see(config, kind, query, key)]
+                    if len(keys) < 2:
+                        continue
+                    apart = np.array([abs(query - key) for key in keys])
                     powers = np.stack((apart**0, apart, apart**2), axis=1)
                     block = f"{site.stack}.{site.layer}.self"
                     sums[f"{block}.uniform"] += powers.mean(axis=0)
-                    for head, row in enumerate(weights[place, :, query, : len(apart)] @ powers):
+                    for head, row in enumerate(weights[place, :, query][:, keys] @ powers):
                         sums[f"{block}.{head}"] += row
     return sums
 
