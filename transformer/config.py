@@ -142,6 +142,15 @@ class ModelConfig:
         "the right answer as its input reads the token that it is to predict; it then decodes without a "
         "key/value cache.",
     )
+    window: int = setting(
+        0,
+        "Attention window",
+        "How many tokens to either side self-attention may look at (restricted self-attention, section 4 and Table 1);"
+        " 0: all. In the decoder the causal mask leaves those before. Scores beyond are computed and hidden, so that "
+        "nothing gets faster.",
+        least=0,
+        most=LONGEST_MODEL,
+    )
     score: ScoreKind = setting(
         "dot",
         "Score",

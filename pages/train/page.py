@@ -23,7 +23,7 @@ from pages.train.start import (
 )
 from pages.training import corpora, run_status
 from pages.training.corpora import recipe_of
-from pages.training.plan_fields import LABELS
+from pages.training.plan_fields import FIELDS_OF, LABELS, MODEL_FIELDS
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
     CHOSEN,
@@ -44,10 +44,10 @@ MODEL_ROWS = {
     "conv": (("kernel",), _LAYERS, ("dilated", "separable")),
 }
 MORE_ROWS = (
-    ("norm", "score"),  # of Transformers
+    ("norm", "score"),
     ("dropout", "label_smoothing"),
     ("batch_tokens", "evaluate_every"),
-    ("max_length",),
+    ("max_length", "window"),
     ("target_percent", "patience"),
     ("device", "precision", "threads"),
 )
@@ -109,8 +109,9 @@ with recipe:
                 fields(SCHEDULE, shown, notes)
                 if costs is not None:
                     schedule_curve(plan, costs)
-                for names in MORE_ROWS[not plan.is_transformer :]:
-                    fields(names, shown, notes)
+                for row in MORE_ROWS:
+                    if names := [name for name in row if name in FIELDS_OF[plan.family] or name not in MODEL_FIELDS]:
+                        fields(names, shown, notes)
                 if plan.others:
                     set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
                     st.caption(wording.plain(f"Also set by the link or the previous run: {set_}."))

@@ -35,7 +35,7 @@ RECURRENT_FIELDS = ("cell", "attention", "bidirectional", "input_feeding")
 CONVOLUTIONAL_FIELDS = ("kernel", "dilated", "separable")
 """Settings of convolutional models alone."""
 SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff")
-MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "causal_mask", "scale_scores", "residual")
+MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "window", "causal_mask", "scale_scores", "residual")
 _SIZES_OF_OTHERS = ("n_encoder_layers", "n_decoder_layers", "d_model", "max_length")
 FIELDS_OF = {
     "transformer": MODEL_FIELDS,
@@ -78,6 +78,7 @@ _ORDER = (
     *("corpus", "columns", "longest", "tokenizer", "vocab_size", "family", *RECURRENT_FIELDS, *CONVOLUTIONAL_FIELDS),
     *("preset", *SIZES, "max_length"),
     *("positions", "learning_rate", "steps", "seconds", "target_percent", "patience", "seed", "norm", "score"),
+    "window",
     *("causal_mask", "scale_scores", "residual", "dropout", "label_smoothing", "optimizer", "schedule"),
     *("warmup_steps", "batch_tokens", "evaluate_every", "precision", "device", "threads", "sentences", "start_from"),
     "others",

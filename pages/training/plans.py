@@ -100,6 +100,7 @@ class Plan(UrlState):
     positions: str = param(None)
     norm: str = param(None)
     score: str = param(None)
+    window: Number = param(None)
     causal_mask: bool = param(None)
     scale_scores: bool = param(None)
     residual: bool = param(None)

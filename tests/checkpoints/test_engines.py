@@ -94,6 +94,7 @@ def test_marian_gives_the_same_logits_and_generates_the_same(tmp_path, within, c
         (dict(scale_scores=False), "its attention scores are not scaled"),
         *((dict(score=kind), f"its attention scores are {kind}") for kind in ("additive", "multiplicative")),
         (dict(causal_mask=False), "its decoder has no causal mask"),
+        (dict(window=2), "its self-attention is restricted"),
     ],
 )
 def test_what_ctranslate2_cannot_express_is_refused_by_name(tmp_path, changes, phrase):

@@ -80,6 +80,21 @@ def test_a_tap_sees_and_changes_the_newest_position_of_a_whole_pass(within, chan
             within(tensor.double(), newest.double(), 1e-12)
 
 
+@pytest.mark.parametrize("switches", ["mask:window", "mask:window mask:padding", "mask:window off:decoder.0.self:1"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
+def test_keys_that_were_kept_are_seen_where_the_window_is_lifted(within, switches, positions):
+    model, (source, real) = random_model(torch.float64, window=2, positions=positions), hidden_sources()
+    tap = compile_interventions([parse_intervention(switch) for switch in switches.split()], model)
+    steps, whole, windowed = (
+        list(greedy(model, source, real, max_length=6, **how))
+        for how in ({"tap": tap}, {"tap": tap, "cache": False}, {})
+    )
+    assert steps[-1].computed == 1
+    for step, other in zip(steps, whole, strict=True):
+        within(step.row_logits, other.row_logits, 1e-12)
+    assert (steps[-1].row_logits - windowed[-1].row_logits).abs().max() > 1e-3
+
+
 @pytest.mark.parametrize("switch", ["residual:off:decoder.1.cross", "positions:decoder:scale:0.5"])
 def test_what_some_models_lack_can_be_switched_off_at_each_step(within, switch):
     model, (source, real) = random_model(torch.float64), hidden_sources()

@@ -95,6 +95,20 @@ def test_of_additive_scores_it_is_said_beside_the_rows_that_a_switch_overwrites(
     assert len(others) == bool(named) and all(sentence.endswith(f"{named}.") for sentence in others)
 
 
+@pytest.mark.parametrize("kind", list(AttentionKind))
+def test_of_a_window_it_is_said_until_a_switch_lifts_it(own_models, kind):
+    like = load(PRONOUNS)
+    model = random_model(**{**asdict(like.model.config), "window": 2})
+    settings = replace(like.checkpoint.settings, name="near", model=model.config)
+    save_checkpoint(own_models / "near", settings, like.tokenizer, weights_of(model))
+    for lifted in ([], ["mask:window"]):
+        seen = load("near").inspect(CLASSIC, list(map(parse_intervention, lifted)))
+        vectors = record_vectors(load("near").model, seen.source_ids, seen.interventions, *kind.where)
+        said = softmax_differences(load("near"), seen, kind, vectors)
+        assert bool(said) == (kind is not AttentionKind.CROSS and not lifted)
+        assert all("more than 2 places away" in sentence for sentence in said)
+
+
 def test_it_is_said_in_the_drawing_itself():
     at = open_page(
         "attention", model=PRONOUNS, text=CLASSIC, picture="bertviz-neuron", switch="row:decoder.0.cross.1:2:uniform"

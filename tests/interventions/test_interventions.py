@@ -1,3 +1,5 @@
+from itertools import permutations
+
 import pytest
 import torch
 from hypothesis import given
@@ -76,17 +78,25 @@ def untouched_by_decoder_states(model):
     return {site for site in model.sites() if site.sublayer == "cross" and site.tensor in ("k", "v")}
 
 
-def expected_mask(kinds, source, target):
+def near(n, window):
+    """True at keys at most this far from the query; everywhere for a window of 0."""
+    places = torch.arange(n)
+    return (places[:, None] - places).abs() <= (window or n)
+
+
+def expected_mask(kinds, source, target, window=0):
     """The masks of encoder self, decoder self and cross attention once the named restrictions are lifted."""
+    window = 0 if "window" in kinds else window
     real_source, real_target = (source != 0)[:, None, None, :], (target != 0)[:, None, None, :]
     n_source, n_target = source.size(1), target.size(1)
     causal = torch.ones(n_target, n_target, dtype=torch.bool).tril()[None, None]
     free_causal = torch.ones_like(causal)
     padding_off = "padding" in kinds
-    encoder = (torch.ones_like(real_source) if padding_off else real_source).expand(-1, 1, n_source, -1)
+    encoder = (torch.ones_like(real_source) if padding_off else real_source) & near(n_source, window)
     decoder = (torch.ones_like(real_target) if padding_off else real_target) & (
         free_causal if "causal" in kinds else causal
     )
+    decoder = decoder & near(n_target, window)
     cross = (torch.ones_like(real_source) if "cross" in kinds else real_source).expand(-1, 1, n_target, -1)
     return {("encoder", "self"): encoder, ("decoder", "self"): decoder, ("decoder", "cross"): cross}
 
@@ -119,6 +129,25 @@ def test_a_lifted_mask_lifts_that_restriction_alone_in_every_layer(within, kinds
             1e-12,
         )
     assert (logits - run(model)[0]).abs().max() > 1e-3
+
+
+WINDOWED = ("causal", "padding", "cross", "window")
+
+
+@pytest.mark.parametrize("kinds", [kinds for n in range(1, 5) for kinds in permutations(WINDOWED, n)], ids=str)
+def test_masks_of_a_model_with_a_window_are_lifted_in_any_order(kinds):
+    model = random_model(torch.float64, window=2)
+    _, recording = run(model, [DisableMask(kind) for kind in kinds])
+    torch.manual_seed(1)
+    expected = expected_mask(kinds, *ragged_batch(), window=2)
+    for site, mask in recording.items():
+        if site.tensor == "mask":
+            assert torch.equal(mask, expected[site.stack, site.sublayer]), site
+
+
+def test_a_window_is_lifted_only_where_there_is_one():
+    with pytest.raises(ValueError, match="trained without a window of self-attention"):
+        DisableMask("window").sites(random_model())
 
 
 @torch.no_grad()

@@ -1,7 +1,9 @@
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer.analysis.attention.mask_reference import may_see
 from transformer.config import ModelConfig, RecurrentConfig
 from transformer.model.kinds import AttentionKind
 from transformer.model.mask_rules import MASK_RULES
@@ -95,3 +97,27 @@ def test_the_fused_path_is_given_no_more_than_the_mask_asks_for():
     mask = AttentionMask.of(allowed, torch.float32)
     assert mask.blank.flatten().tolist() == [True, False]
     assert mask.fused.flatten().tolist() == [0, 0, 0, 0, 0, -torch.inf]
+
+
+@pytest.mark.parametrize("kind", [AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF])
+@pytest.mark.parametrize(("window", "causal"), [(1, True), (2, True), (2, False), (9, False)])
+def test_a_window_opens_what_is_near_of_what_the_causal_mask_leaves(kind, window, causal):
+    config = ModelConfig(window=window, causal_mask=causal)
+    for earlier in (0, 3):
+        found = open_to(config, kind, 4, 4 + earlier)
+        for query in range(4):
+            at = query + earlier
+            after = causal and kind is AttentionKind.DECODER_SELF
+            wanted = [at - window <= key <= (at if after else at + window) for key in range(4 + earlier)]
+            assert found[query].tolist() == wanted
+
+
+@pytest.mark.parametrize("window", [0, 2])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("kind", AttentionKind)
+def test_the_pass_and_the_reference_hide_the_same(kind, window, causal):
+    config = ModelConfig(window=window, causal_mask=causal)
+    for lifted in ((), ("causal",), ("window",), ("causal", "window")):
+        found = open_to(config, kind, 6, 6, but=lifted)
+        wanted = [[may_see(config, kind, query, key, lifted=lifted) for key in range(6)] for query in range(6)]
+        assert (torch.ones(6, 6, dtype=torch.bool) if found is None else found).tolist() == wanted

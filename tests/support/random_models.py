@@ -66,6 +66,7 @@ DECODER_BUILDS: list[dict[str, Any]] = [
     {"score": "additive", "positions": "alibi"},
     {"score": "multiplicative"},
     {"score": "multiplicative", "positions": "alibi", "scale_scores": False},
+    *({"window": 2, "positions": kind} for kind in ("sinusoidal", "rotary", "alibi")),
     {"output_bias": True, "tie_output": False},
 ]
 """Every setting that changes what a Transformer's decoder computes."""
@@ -77,9 +78,9 @@ OTHER_SCORES = ({"score": "additive"}, {"score": "multiplicative"})
 
 COMBINED_BUILDS: list[dict[str, Any]] = [
     {"positions": "sinusoidal"},
-    {"positions": "learned", "norm": "pre", "activation": "gelu", "score": "multiplicative"},
+    {"positions": "learned", "norm": "pre", "activation": "gelu", "score": "multiplicative", "window": 2},
     {"positions": "none", "norm": "none", "activation": "swish"},
-    {"positions": "rotary", "residual": False, "scale_scores": False},
+    {"positions": "rotary", "residual": False, "scale_scores": False, "window": 2},
     {"positions": "alibi", "score": "additive", "output_bias": True, "tie_output": False},
 ]
 """The same settings, each value once, in as few builds as positions allow: for what takes long on each build."""

@@ -79,8 +79,9 @@ def test_a_head_that_always_looks_at_the_previous_token_is_one_token_away_withou
     np.testing.assert_allclose(data.tokens[data.heads.index("decoder.0.self.1"), :2], [1, 0], atol=1e-6)
 
 
-def test_the_check_notices_one_wrong_distance_of_a_model_without_causal_mask(measured):
-    lab, sample, found, data = measured(causal_mask=False)
+@pytest.mark.parametrize("changes", [{"causal_mask": False}, {"window": 2}, {"window": 1, "causal_mask": False}])
+def test_the_check_notices_one_wrong_distance_of_a_model_with_other_masks(measured, changes):
+    lab, sample, found, data = measured(**changes)
     (held,) = AttentionDistance().checks(lab, sample, found, data)
     data.tokens[-1, 3] += 1e-3
     (failed,) = AttentionDistance().checks(lab, sample, found, data)

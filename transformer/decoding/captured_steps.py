@@ -62,6 +62,7 @@ class CapturedSteps:
         # Zeros: hidden places are weighed 0, and 0 times what memory happened to hold may be NaN.
         self._held = memory.new_zeros(len(attentions), 2, self._n_rows, self._n_heads, capacity, d_head)
         self._term = memory.new_full((1, 1, capacity), -torch.inf)
+        self._window = model.config.window if 0 < model.config.window < capacity - 1 else None
         self._tokens, self._at = source.new_zeros(self._n_rows), source.new_zeros(1)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._replayed: Tensor | None = None
@@ -108,7 +109,9 @@ class CapturedSteps:
         self._graph = graph
 
     def _step(self) -> Float[Tensor, "row vocab"]:
-        self._term.index_fill_(2, self._at, 0.0)  # this place and all before it are seen
+        if self._window is not None:  # what has left it; a place to come before there is any
+            self._term.index_fill_(2, (self._at - self._window - 1) % self._term.size(2), -torch.inf)
+        self._term.index_fill_(2, self._at, 0.0)  # this place and those before it are seen
         x = self._weights.vectors.index_select(0, self._tokens)
         if self._places is not None:
             x = x + self._places.index_select(0, self._at)

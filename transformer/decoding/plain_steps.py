@@ -8,6 +8,7 @@ All rows and heads are one batched product, which takes scale and bias with it; 
 
 import math
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +27,7 @@ from transformer.model.positions import AlibiPositions, RotaryPositions
 from transformer.model.taps import Tap
 from transformer.model.transformer import Transformer
 
-_RULES: tuple[RuleName, ...] = ("causal",)
+_RULES: tuple[RuleName, ...] = ("causal", "window")
 """The rules of masks that plain steps follow."""
 
 
@@ -63,6 +64,7 @@ class PlainSteps:
         rows, like = memory.size(0) * per_source, memory.new_empty(())
         alone = rows == 1 and not isinstance(self._weights.layers[0].self_attention.relative, RotaryPositions)
         self._targets = (_OneTarget if alone else _Targets)(self._weights, like, rows, capacity)
+        self._window = model.config.window or capacity
         self._sources = Sources(self._weights, memory, mask, per_source)
         self.length = 0
         """Target positions held."""
@@ -81,7 +83,7 @@ class PlainSteps:
         x = self._weights.vectors.index_select(0, tokens)
         if self._places is not None:
             x = x + self._places.select(0, self.length)
-        at = self._targets.at(self.length)
+        at = self._targets.at(self.length, first=max(0, self.length - self._window))
         for layer, target, source in zip(self._plan.layers, at, self._sources.held, strict=True):
             x = layer.own.close(x, self._targets.context(layer.own, x, target))
             x = layer.cross.close(x, self._sources.context(layer.cross.open(x), source))
@@ -104,8 +106,10 @@ class _Target(NamedTuple):
     scale: float
     ignored: Float[Tensor, "1 1 1"]
     """A term that is counted 0 times where scores have no bias."""
+    position: int
+    """The newest position."""
     newest: Any
-    """Where the newest position is written, as its memory has it."""
+    """Where it is written, as its memory has it."""
     keys: Float[Tensor, "row_head d_head position"]
     values: Float[Tensor, "row_head position d_head"]
 
@@ -127,19 +131,21 @@ class _Targets:
         self._held = like.new_empty(len(attentions), 2, rows, self._n_heads, capacity, self._d_head)
         self._spare: Tensor | None = None
 
-    def at(self, position: int) -> Iterator[_Target]:
-        """Returns the views of the memory with which each layer's newest position stands at this one."""
-        held = self._held.narrow(4, 0, position + 1)
+    def at(self, position: int, *, first: int) -> Iterator[_Target]:
+        """Returns the views of the memory with which each layer's newest position stands at this one and sees those
+        from `first` on."""
+        held = self._held.narrow(4, first, position + 1 - first)
         keys, values = held.flatten(2, 3).unbind(1)  # -> [layer row*head position d_head] each
         newest = self._held.select(4, position).unbind()
-        return map(_Target, *self._constants, newest, keys.transpose(2, 3).unbind(), values.unbind())
+        keys = keys.transpose(2, 3).unbind()
+        return map(_Target, *self._constants, repeat(position), newest, keys, values.unbind())
 
     def context(self, part: Part, x: States, at: _Target) -> States:
         """Returns what each row gathered."""
-        position, relative = at.keys.size(2) - 1, at.attention.relative
+        relative = at.attention.relative
         found = part.open(x).view(-1, 3, self._n_heads, self._d_head)
         if isinstance(relative, RotaryPositions):
-            turned = relative(found[:, :2].flatten(1, 2)[:, :, None], position)
+            turned = relative(found[:, :2].flatten(1, 2)[:, :, None], at.position)
             found = torch.cat((turned.view_as(found[:, :2]), found[:, 2:]), dim=1)
         at.newest.copy_(found.narrow(1, 1, 2).transpose(0, 1))
         q = found.select(1, 0).reshape(-1, 1, self._d_head)
@@ -165,13 +171,14 @@ class _OneTarget:
         self._keys = held[:, :, 1].permute(0, 2, 3, 1)  # -> [layer head d_head position]
         self._values = held[:, :, 2].transpose(1, 2)  # -> [layer head position d_head]
 
-    def at(self, position: int) -> Iterator[_Target]:
+    def at(self, position: int, *, first: int) -> Iterator[_Target]:
         """As `_Targets.at`."""
         newest = zip(
             self._held.narrow(1, position, 1).unbind(), self._queries.select(1, position).unbind(), strict=True
         )
-        keys = self._keys.narrow(3, 0, position + 1).unbind()
-        return map(_Target, *self._constants, newest, keys, self._values.narrow(2, 0, position + 1).unbind())
+        n_seen = position + 1 - first
+        keys, values = self._keys.narrow(3, first, n_seen).unbind(), self._values.narrow(2, first, n_seen).unbind()
+        return map(_Target, *self._constants, repeat(position), newest, keys, values)
 
     def context(self, part: Part, x: States, at: _Target) -> States:
         """Returns what the row gathered."""

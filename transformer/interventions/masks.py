@@ -30,13 +30,16 @@ class DisableMask(Intervention):
     """Lifts one mask in every layer; prints `mask:causal`.
 
     padding: self-attention of encoder and decoder may see padded keys. causal: a decoder position may see later ones.
-    cross: the decoder may see padded source positions.
+    cross: the decoder may see padded source positions. window: self-attention may see tokens at any distance.
     """
 
     mask: MaskKind
 
     prefix = "mask"
-    usage = "`mask:causal` the causal mask lifted; `mask:padding`, `mask:cross` those over empty places"
+    usage = (
+        "`mask:causal` the causal mask lifted; `mask:padding`, `mask:cross` those over empty places; `mask:window` the "
+        "window of a model that has one"
+    )
 
     @classmethod
     def parse(cls, text: str) -> "DisableMask | None":

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from transformer.config import ModelConfig
 from transformer.model.kinds import AttentionKind, Stack
 
-RuleName = Literal["causal"]
+RuleName = Literal["causal", "window"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +67,23 @@ MASK_RULES = (
         unfamiliar="Every position of the decoder now sees the tokens after it too. In training it never did, so they "
         "only confuse it; a model that was trained with them would copy its answers from there.",
         needs_recomputation=True,
+    ),
+    MaskRule(
+        name="window",
+        label="window of self-attention",
+        short="window",
+        stacks=("encoder", "decoder"),
+        holds=lambda config: config.window > 0,
+        allows=lambda ahead, config: abs(ahead) <= config.window,
+        hidden="too far from the query",
+        share="beyond the window",
+        says=lambda config: (
+            "Self-attention is restricted in this model: no token sees another that is more than "
+            f"{config.window} {'place' if config.window == 1 else 'places'} away."
+        ),
+        note="Without the window every token also sees those further away, in the encoder and in the decoder.",
+        unfamiliar="Every token now also sees those further away. In training it never did, so they only confuse it.",
+        needs_recomputation=False,
     ),
 )
 """Every rule, in the order in which masks are listed."""

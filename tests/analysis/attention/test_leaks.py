@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from random_models import half_trained_model, random_ids
+from random_models import half_trained_model, random_ids, random_model
 
 from transformer.analysis.attention.mask_leakage import (
     is_forcing_honest,
@@ -88,6 +88,24 @@ def test_loss_and_attention_are_what_loops_over_the_recorded_pass_count(model, s
         assert on_padding(leak.lifted)[kind] == pytest.approx(np.mean(masses), abs=1e-9)
         if kind == "decoder_self":
             assert leak.lifted.shares[ON_LATER] == pytest.approx(np.mean(future), abs=1e-9)
+
+
+def test_attention_beyond_a_window_is_what_loops_count(source):
+    model, off = random_model(window=2, vocab_size=12), [DisableMask("window"), DisableMask("padding")]
+    leak, recorder = measure_leak(model, source, off), Recorder()
+    with torch.no_grad():
+        model(source, torch.tensor(leak.target), tap=chain(compile_interventions(off, model), recorder))
+    for stack, ids, n_layers in (("encoder", leak.source, 2), ("decoder", leak.target, 3)):
+        found = []
+        for row in range(3):
+            real = [place for place, token in enumerate(ids[row]) if token]
+            for query in real:
+                far = [key for key in real if abs(key - query) > 2]
+                layers = [recorder.recording[f"{stack}.{i}.self.weights"][row, :, query] for i in range(n_layers)]
+                found += [float(torch.stack(layers).double()[..., far].sum(dim=-1).mean())] if far else []
+        name = f"beyond the window, {stack} self-attention"
+        assert leak.intact.shares[name] == 0 < 0.01 < leak.lifted.shares[name]
+        assert leak.lifted.shares[name] == pytest.approx(np.mean(found), abs=1e-9)
 
 
 @pytest.mark.parametrize("off", [[], [OFF[1]]], ids=["all masks", "no causal mask"])

@@ -13,6 +13,7 @@ KINDS = {
     "paper": {},
     "pre": {"norm": "pre", "positions": "rotary", "activation": "gelu"},
     "alibi": {"positions": "alibi", "norm": "pre", "residual": False},
+    "windowed": {"window": 2},
     "bare": {"causal_mask": False, "scale_scores": False, "residual": False, "norm": "none", "positions": "none"},
 }
 
@@ -49,6 +50,11 @@ def test_the_words_name_no_part_that_the_model_has_not():
     for name in ("qkv", "concat"):
         assert "1 heads" not in of(f"encoder.self.{name}", n_heads=1).says
     assert "all 0 where nothing may be seen" in of("decoder.cross.weights").says
+    for stack in ("encoder", "decoder"):
+        near = of(f"{stack}.self.masked", window=2)
+        assert "more than 2 places away" in near.says and "every entry stays open" not in near.says
+        assert "section 4" in near.paper and "places away" not in of(f"{stack}.self.masked").says
+    assert "places away" not in of("decoder.cross.masked", window=2).says
 
 
 def test_boxes_of_one_stack_never_overlap():

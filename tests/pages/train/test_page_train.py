@@ -43,6 +43,7 @@ NEW_VALUES = {
     **{"evaluate_every": 10, "threads": 1, "dropout": 0.2, "target_percent": 98.0},
     **{"positions": "learned", "norm": "pre", "score": "additive", "schedule": "constant", "precision": "float32"},
     **{"tokenizer": "char", "max_length": 40, "patience": 3, "device": "cpu", "seconds": 500.0, "longest": 12},
+    "window": 4,
 }
 
 

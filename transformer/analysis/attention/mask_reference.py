@@ -13,6 +13,7 @@ def may_see(config: AnyModelConfig, kind: AttentionKind, query: int, key: int, *
         return True
     holds: dict[RuleName, bool] = {
         "causal": kind is AttentionKind.DECODER_SELF and config.causal_mask,
+        "window": config.window > 0,
     }
     return not any(hides(rule, config, query, key) for rule, is_on in holds.items() if is_on and rule not in lifted)
 
@@ -22,3 +23,5 @@ def hides(rule: RuleName, config: AnyModelConfig, query: int, key: int) -> bool:
     match rule:
         case "causal":
             return key > query
+        case "window":
+            return not query - config.window <= key <= query + config.window
