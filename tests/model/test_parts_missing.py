@@ -193,6 +193,10 @@ class TestFiles:
         config = load_checkpoint(tmp_path / "m").model.config
         assert config.causal_mask and config.scale_scores and config.residual
 
+    def test_the_card_says_how_far_a_token_sees(self, tmp_path):
+        near = self.saved(tmp_path / "m", window=2).settings
+        assert "24 tokens. Self-attention is restricted" in card(near, tiny_runs.corpus(), [], 1)
+
     def test_the_card_names_every_missing_part(self, tmp_path):
         bare = self.saved(tmp_path / "m", causal_mask=False, residual=False, norm="none", positions="none").settings
         bare = replace(bare, train=replace(bare.train, label_smoothing=0.0, warmup_steps=0))

@@ -69,11 +69,11 @@ class DisableMask(Intervention):
         return tuple(found)
 
     def bound(self, model: Seq2Seq, others: Sequence[Intervention] = ()) -> Applied:
-        """What is left of this model's masks when all that are lifted in the same pass are gone."""
+        """Returns the masks of this model without all that are lifted in the same pass."""
         return _Lifted(model, self.lifts.union(*(other.lifts for other in others)))
 
     def apply(self, site: Site, mask: Tensor, /) -> Tensor:
-        """Nothing by itself: what stays depends on the model, see `bound`."""
+        """Raises TypeError: what stays depends on the model, see `bound`."""
         raise TypeError("a mask is lifted from a model: call bound first")
 
     @property

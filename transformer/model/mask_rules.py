@@ -2,7 +2,7 @@
 
 Padding is no such rule: which keys it hides depends on the batch. A new rule needs three things: a setting of
 `config.ModelConfig`, its description here, and its arithmetic in `analysis.attention.mask_reference`, which shares
-nothing with it.
+no arithmetic with it. Quick decoding leaves a model alone until `decoding.plain_steps` follows its rules.
 """
 
 from collections.abc import Callable, Collection
@@ -20,10 +20,9 @@ class MaskRule:
     """A restriction of self-attention that looks only at how far a key stands from its query."""
 
     name: RuleName
+    """Its name among the masks, as links have it: "causal"."""
     label: str
     """Its name within a sentence: "causal mask"."""
-    short: str
-    """Its name among the masks: "causal"."""
     stacks: tuple[Stack, ...]
     """The stacks whose self-attention it restricts."""
     holds: Callable[[ModelConfig], bool]
@@ -54,7 +53,6 @@ MASK_RULES = (
     MaskRule(
         name="causal",
         label="causal mask",
-        short="causal",
         stacks=("decoder",),
         holds=lambda config: config.causal_mask,
         allows=lambda ahead, config: ahead <= 0,
@@ -71,7 +69,6 @@ MASK_RULES = (
     MaskRule(
         name="window",
         label="window of self-attention",
-        short="window",
         stacks=("encoder", "decoder"),
         holds=lambda config: config.window > 0,
         allows=lambda ahead, config: abs(ahead) <= config.window,

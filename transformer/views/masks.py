@@ -136,10 +136,10 @@ class SentenceMasks:
             ahead = np.arange(len(keys)) - np.arange(len(queries))[:, None]
             if rule.holds(config):
                 mask = every if rule.name in off else rule.allows(ahead, config)
-                parts.append(Part(_named(rule.short, rule.name in off), mask, rule.hidden))
+                parts.append(Part(_named(rule.name, rule.name in off), mask, rule.hidden))
             elif rule.lacking:
                 mask = rule.allows(ahead, config)
-                missing.append(Part(rule.short, mask, rule.lacking, f"{rule.short}: it has none"))
+                missing.append(Part(rule.name, mask, rule.lacking, f"{rule.name}: it has none"))
         labels = [tuple(lab.tokenizer.piece(token) for token in side.tolist()) for side in (queries, keys)]
         return MasksData(labels[0], labels[1], tuple(parts), leak.lifted.masks[kind][self.row], tuple(missing))
 
@@ -158,17 +158,15 @@ class SentenceMasks:
         """Applies the rules to every query and key again."""
         queries, keys = (side.tolist() for side in self._sides(leak))
         config, kind, off = lab.transformer.config, AttentionKind(self.kind), {spec.mask for spec in leak.off}
-        names = {_padding_of(kind): "padding"} | {rule.name: rule.short for rule in _rules_on(kind)}
+        names = {_padding_of(kind), *(rule.name for rule in _rules_on(kind))}
         how = "tokens looked at one by one"
-
         for part in data.parts:
             shown = part.name.removesuffix(OFF)
-            others = (name for name, short in names.items() if short != shown)
-            again = mask_by_rule(config, kind, queries, keys, off={*others, *off})
+            own = _padding_of(kind) if shown == "padding" else shown
+            again = mask_by_rule(config, kind, queries, keys, off={*names - {own}, *off})
             yield agree(f"The {shown} mask is what its rule says", part.mask, again, 0, how)
         for part in data.missing:
-            rule = next(rule.name for rule in _rules_on(kind) if rule.short == part.name)
-            again = [[not hides(rule, config, i, j) for j in range(len(keys))] for i in range(len(queries))]
+            again = [[not hides(part.name, config, i, j) for j in range(len(keys))] for i in range(len(queries))]
             yield agree(f"The {part.name} mask that it lacks is what its rule says", part.mask, again, 0, how)
         again = mask_by_rule(config, kind, queries, keys, off=off)
         yield agree("The pass applied all rules together", data.applied, again, 0, how)
@@ -186,9 +184,9 @@ class LeakData:
     """The attention on hidden cells, and the loss, with all masks (reading 0) and as switched (reading 1)."""
 
     names: tuple[str, ...]
-    """The names of what masks hide and attention may fall on without them."""
+    """The places that masks hide and attention may fall on without them: "on padding, cross-attention"."""
     shares: Float[ndarray, "reading share"]
-    """Its shares."""
+    """The share of attention on each of these."""
     loss: Float[ndarray, " reading"]
     """Nats per token of the output with all masks, teacher-forced."""
     losses: Float[ndarray, "reading sentence"]

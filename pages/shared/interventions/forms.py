@@ -106,7 +106,7 @@ def masks_form(context: PageContext) -> None:
         choose(switches=merged([*others, *map(DisableMask, picked)]))
 
     rules = rules_of(context.lab.model.config)
-    names: dict[MaskKind, str] = {rule.name: rule.short.capitalize() for rule in rules}
+    names: dict[MaskKind, str] = {rule.name: rule.name.capitalize() for rule in rules}
     names |= _PADDING
     pills(
         "Masks off",
