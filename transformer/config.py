@@ -51,6 +51,8 @@ class About:
     """The largest number."""
     step: float = 1
     """The amount that one press of + adds."""
+    empty: str = ""
+    """The meaning of an empty field in a word, such as "never", where it may be left empty."""
 
 
 def setting(
@@ -63,9 +65,10 @@ def setting(
     share: bool = False,
     most: float | None = None,
     step: float = 1,
+    empty: str = "",
 ) -> Any:
     """A field of a config that says everything about itself; the arguments are those of `About`."""
-    about = About(label=label, help=help, least=least, above=above, share=share, most=most, step=step)
+    about = About(label=label, help=help, least=least, above=above, share=share, most=most, step=step, empty=empty)
     return field(default=default, metadata={"about": about, "help": help})
 
 
@@ -128,12 +131,15 @@ class ModelConfig:
         "Dropout on the sum of embedding and position.",
         share=True,
     )
-    attention_dropout: float = setting(0.0, "Attention dropout", "Dropout on the attention weights.", share=True)
+    attention_dropout: float = setting(
+        0.0, "Attention dropout", "Dropout on the attention weights.", share=True, step=0.05
+    )
     activation_dropout: float = setting(
         0.0,
         "Activation dropout",
         "Dropout after the feed-forward non-linearity.",
         share=True,
+        step=0.05,
     )
     causal_mask: bool = setting(
         True,
@@ -175,7 +181,9 @@ class ModelConfig:
         "Output bias",
         "The output projection adds a bias to each logit; the paper's has none, imported models may.",
     )
-    norm_epsilon: float = setting(1e-5, "Layer norm epsilon", "Added to the variance inside layer norm.", above=0)
+    norm_epsilon: float = setting(
+        1e-5, "Layer norm epsilon", "Added to the variance inside layer norm.", above=0, step=1e-6
+    )
     pad_id: int = setting(0, "Padding id", "Token id that fills short rows of a batch.")
     bos_id: int = setting(1, "Start id", "Token id that starts every decoder input.")
     eos_id: int = setting(2, "End id", "Token id that ends every source and target.")
@@ -524,6 +532,7 @@ class CorpusConfig:
         None,
         "Longest string, symbols",
         "Strings of copy, reverse and sort have 1 to so many symbols; left empty: 10.",
+        empty="10",
     )
     tokenizer: TokenizerKind = setting(
         "auto",
@@ -538,6 +547,7 @@ class CorpusConfig:
         "pairs (1,000 to 32,000), or the most that the text allows.",
         least=8,
         most=100_000,
+        empty="auto",
     )
 
     def __post_init__(self) -> None:
@@ -573,11 +583,13 @@ class TrainConfig:
         "Seconds of training after which it ends; with steps too, whichever comes first. Left empty: no limit.",
         above=0,
         most=1_000_000,
+        empty="no limit",
     )
     target_exact_match: float | None = setting(
         None,
         "End early at exact match",
         "End as soon as validation exact match (0..1) reaches this; left empty: train to the end.",
+        empty="never",
     )
     patience: int | None = setting(
         None,
@@ -585,6 +597,7 @@ class TrainConfig:
         "End after this many evaluations in a row without a lower validation loss; left empty: train to the end.",
         above=0,
         most=10_000,
+        empty="never",
     )
     batch_tokens: int = setting(
         1_536,
@@ -636,15 +649,16 @@ class TrainConfig:
         share=True,
         step=0.05,
     )
-    beta1: float = setting(0.9, "Adam beta 1", "Adam's decay of the mean gradient.", share=True)
-    beta2: float = setting(0.98, "Adam beta 2", "Adam's decay of the mean squared gradient.", share=True)
-    epsilon: float = setting(1e-9, "Adam epsilon", "Adam's epsilon.", above=0)
-    momentum: float = setting(0.95, "Muon momentum", "Muon's decay of the mean gradient.", share=True)
+    beta1: float = setting(0.9, "Adam beta 1", "Adam's decay of the mean gradient.", share=True, step=0.01)
+    beta2: float = setting(0.98, "Adam beta 2", "Adam's decay of the mean squared gradient.", share=True, step=0.01)
+    epsilon: float = setting(1e-9, "Adam epsilon", "Adam's epsilon.", above=0, step=1e-9)
+    momentum: float = setting(0.95, "Muon momentum", "Muon's decay of the mean gradient.", share=True, step=0.01)
     weight_decay: float = setting(
         0.0,
         "Weight decay",
         "Decoupled weight decay on matrices and embeddings, not on gains, biases and other vectors; the paper: 0.",
         least=0,
+        step=0.01,
     )
     clip_norm: float = setting(
         1.0,
@@ -694,6 +708,7 @@ class TrainConfig:
         "CPU threads; left empty: all, or one while another run is training.",
         above=0,
         most=256,
+        empty="auto",
     )
     compile: bool = setting(
         False,

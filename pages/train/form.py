@@ -8,7 +8,7 @@ import streamlit as st
 from pages.shared.context import say
 from pages.shared.fields import box, line, lines, number, toggle
 from pages.training import corpora
-from pages.training.plan_fields import CHOICES, FIELDS, LABELS, MAY_BE_EMPTY, SWITCHES, Part
+from pages.training.plan_fields import CHOICES, EMPTY, FIELDS, LABELS, SWITCHES, Part
 from pages.training.plan_text import written
 from pages.training.train_state import CHOSEN, change, change_part, key_of, memory, type_number
 from transformer.model.score_forms import SCORE_FORMS
@@ -33,10 +33,6 @@ NAMES = {
     "auto": "auto",
     "words": "whole words",
     "char": "characters",
-}
-PLACEHOLDERS = {
-    **{"target_percent": "never", "patience": "never", "threads": "auto", "vocab_size": "auto", "longest": "10"},
-    **{"steps": "no limit", "seconds": "no limit"},
 }
 WITHOUT: dict[Part, tuple[str, str]] = {
     "causal_mask": (
@@ -81,6 +77,13 @@ def fields(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[str, 
     sentences(names, faults, notes)
 
 
+def rows_of(names: Sequence[str]) -> list[list[str]]:
+    """Returns the rows for fields that have no row of their own: two side by side, and switches, which are wider, one
+    beneath the other."""
+    boxes = [name for name in names if name not in SWITCHES]
+    return [boxes[i : i + 2] for i in range(0, len(boxes), 2)] + [[name] for name in names if name in SWITCHES]
+
+
 def text_field(value: str, faults: Mapping[str, str], notes: Mapping[str, str]) -> None:
     """Renders the field of sentences to follow."""
     name = "sentences"
@@ -107,9 +110,9 @@ def field(name: str) -> None:
         _choice(name, value)
     elif name in SWITCHES:
         toggle(label, bool(value), partial(change, name), key=key, help=help)
-    elif name in MAY_BE_EMPTY:
+    elif name in EMPTY:
         typed = memory().drafts.get(name, written(value))
-        line(label, typed, partial(type_number, name), key=key, placeholder=PLACEHOLDERS[name], help=help)
+        line(label, typed, partial(type_number, name), key=key, placeholder=EMPTY[name], help=help)
     else:
         shown, step = None if value is None else float(value), float(FIELDS[name].step)
         number(label, shown, partial(change, name), key=key, step=step, format="%g", help=help)

@@ -9,7 +9,7 @@ from pages.train import plan_errors
 from pages.train.corpus_panel import choose_corpus, corpus_panel
 from pages.train.costs import at_work, costs_of
 from pages.train.costs_panel import costs_panel, forecast_line, schedule_curve
-from pages.train.form import WITHOUT, fields, part_switches, sentences, text_field
+from pages.train.form import WITHOUT, fields, part_switches, rows_of, sentences, text_field
 from pages.train.start import (
     EXPECTED,
     UNFOLDED,
@@ -23,7 +23,7 @@ from pages.train.start import (
 )
 from pages.training import corpora, run_status
 from pages.training.corpora import recipe_of
-from pages.training.plan_fields import FIELDS_OF, LABELS, MODEL_FIELDS
+from pages.training.plan_fields import FIELDS_OF, LABELS, OF_MODELS, PARTS, SETTINGS, Section
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
     CHOSEN,
@@ -52,7 +52,14 @@ MORE_ROWS = (
     ("device", "precision", "threads"),
 )
 TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("optimizer", "schedule", "warmup_steps")
-MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest", "others")) for name in row)
+MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest",)) for name in row)
+PLACED = frozenset(
+    {*MORE, *PARTS, *UNFOLDED, "family", "learning_rate", "seed", "steps", "sentences"}
+    | {name for rows in MODEL_ROWS.values() for row in rows for name in row}
+)
+SECTIONS: dict[Section, str] = {"model": "Model", "train": "Training", "corpus": "Corpus"}
+RARE = SETTINGS.keys() - PLACED
+"""Settings with no place of their own above: they come last, section by section."""
 FOLDED = frozenset(LABELS) - UNFOLDED
 LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Estimate"}
 
@@ -110,14 +117,19 @@ with recipe:
                 if costs is not None:
                     schedule_curve(plan, costs)
                 for row in MORE_ROWS:
-                    if names := [name for name in row if name in FIELDS_OF[plan.family] or name not in MODEL_FIELDS]:
+                    if names := [name for name in row if name in FIELDS_OF[plan.family] or name not in OF_MODELS]:
                         fields(names, shown, notes)
-                if plan.others:
-                    set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
-                    st.caption(wording.plain(f"Also set by the link or the previous run: {set_}."))
-                    st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
-                sentences(("others",), shown, notes)
-                st.button("Back to the recipe", type="tertiary", on_click=reset)
+        if any(name in shown for name in RARE):
+            st.session_state[key_of("rare")] = True
+        rare = st.expander("All the rest", key=key_of("rare"), on_change="rerun")
+        if rare.open:
+            with rare:
+                for section, title in SECTIONS.items():
+                    if names := [name for name in plan.fields_of(section) if name in RARE]:
+                        st.markdown(f"**{title}**")
+                        for row in rows_of(names):
+                            fields(row, shown, notes)
+        st.button("Back to the recipe", type="tertiary", on_click=reset)
         without = st.expander("Ablate a component", key=key_of("without"), on_change="rerun")
         if without.open:
             with without:

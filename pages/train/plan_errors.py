@@ -5,19 +5,22 @@ Here are faults of the fields by themselves; those that depend on the text of th
 
 from collections.abc import Container, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pages.training.corpora import config_name
 from pages.training.plan_fields import (
-    FIELD_OF,
+    EMPTY,
     FIELDS,
     LABELS,
-    MAY_BE_EMPTY,
     MOST_SENTENCES,
     NOUNS,
+    NUMBERS,
+    SETTINGS,
     WHOLE,
+    Section,
 )
 from pages.training.plan_text import short, written
-from pages.training.plans import NUMBERS, Plan, model_settings
+from pages.training.plans import Plan, model_settings
 from transformer.config import CorpusConfig, wsd_plateau
 from transformer.data.corpora import CorpusError
 from transformer.model.score_forms import SCORE_FORMS
@@ -31,7 +34,7 @@ def faults(plan: Plan) -> dict[str, str]:
     found = _missing_corpus(plan) | {
         name: f"This field is empty; the recipe has {_shown(getattr(plan.recipe, name))}."
         for name in NUMBERS
-        if getattr(plan, name) is None and name not in MAY_BE_EMPTY
+        if getattr(plan, name) is None and name not in EMPTY
     }
     for name in WHOLE - found.keys():
         value = getattr(plan, name)
@@ -39,8 +42,6 @@ def faults(plan: Plan) -> dict[str, str]:
             found[name] = f"{LABELS[name]} ({value:g}) must be a whole number: take {round(value)}."
     found = _misfits(plan, found) | found
     found |= _refused(plan, found)
-    if not found and plan.others:
-        found |= _refused_together(plan)
     return {name: found[name] for name in LABELS if name in found}
 
 
@@ -180,18 +181,13 @@ def _uneven_heads(plan: Plan) -> dict[str, str]:
 def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Finds what the configs themselves refuse, trying each other field on its own with the recommended rest."""
     model, train = model_settings(plan.corpus, plan.family, *plan.text)
-    corpus = {} if "corpus" in known else plan.corpus_values()
-    settings = (
-        (model, plan.model_values()),
-        (train, plan.train_values()),
-        (CorpusConfig(), corpus),
-    )
+    configs: dict[Section, Any] = {"model": model, "train": train, "corpus": CorpusConfig()}
     found: dict[str, str] = {}
-    for config, values in settings:
-        for name, value in values.items():
-            field = FIELD_OF.get(name, name)
-            if field in known:
+    for section, config in configs.items():
+        for field in plan.fields_of(section):
+            if field in known or (field in EMPTY and getattr(plan, field) is None):
                 continue
+            name, value = SETTINGS[field].name, plan.value(field)
             changes = {name: value}
             if name in ("max_steps", "warmup_steps"):  # both together are judged by `_misfits`
                 changes["schedule"] = "paper"
@@ -219,14 +215,6 @@ def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
                     said += ", or leave the field empty"
                 found[field] = f"{said}."
     return found
-
-
-def _refused_together(plan: Plan) -> dict[str, str]:
-    try:
-        plan.configs()
-    except ValueError as error:
-        return {"others": f"{error}: drop the further settings, or change the field."}
-    return {}
 
 
 def _multiples(d_model: int, heads: int) -> str:

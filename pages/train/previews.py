@@ -33,7 +33,7 @@ class Text:
 
 def config_of(plan: Plan) -> CorpusConfig:
     """Returns the corpus settings of a plan, whatever else is wrong with it; ValueError where these are wrong."""
-    values = plan.corpus_values()
+    values = plan.values("corpus")
     if not has_longest(plan.corpus):
         values["longest"] = None
     return CorpusConfig(**values)

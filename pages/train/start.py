@@ -76,11 +76,10 @@ def notes_of(plan: Plan) -> dict[str, str]:
 def changes_of(plan: Plan) -> str:
     """Names the folded settings that are not those of the recipe, with their values; empty if all are."""
     recipe = plan.recipe
-    passed = {*UNFOLDED, "sentences", "others", *(SIZES if plan.preset != OWN else ())}
+    passed = {*UNFOLDED, "sentences", *(SIZES if plan.preset != OWN else ())}
     changed = [name for name in LABELS if name not in passed and getattr(plan, name) != getattr(recipe, name)]
     named = [f"{LABELS[name]} {written(getattr(plan, name)) or 'none'}" for name in changed]
-    others = [f"{name.split('.')[1]} {value}" for name, value in plan.others]
-    return ", ".join([*named, *others, *([LABELS["sentences"]] if plan.sentences is not None else [])])
+    return ", ".join([*named, *([LABELS["sentences"]] if plan.sentences is not None else [])])
 
 
 def ceiling_of(plan: Plan) -> int | None:

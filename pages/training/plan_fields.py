@@ -1,28 +1,15 @@
-"""The fields of a plan: the setting behind each, and its choices. Labels, help and limits stand in config.py."""
+"""The fields of a plan, made of the settings in config.py: whoever adds a setting there has added its field.
 
-from typing import Literal, get_args
+A setting's label, help, limits and choices are those of its declaration; what the form itself adds stands here.
+"""
 
-from transformer.config import (
-    FAMILIES,
-    PRESETS,
-    About,
-    CellKind,
-    ConvolutionalConfig,
-    CorpusConfig,
-    ModelConfig,
-    NormPlacement,
-    OptimizerKind,
-    PositionKind,
-    Precision,
-    RecurrentAttentionKind,
-    RecurrentConfig,
-    ScheduleKind,
-    ScoreKind,
-    TokenizerKind,
-    TrainConfig,
-    about,
-)
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
+from transformer.config import FAMILIES, PRESETS, About, CorpusConfig, TrainConfig, about
+
+Section = Literal["corpus", "model", "train"]
 RECIPE, OWN = "recipe", "own"
 Part = Literal["causal_mask", "positions", "scale_scores", "residual", "norm", "label_smoothing", "warmup_steps"]
 PARTS = get_args(Part)
@@ -30,61 +17,78 @@ PARTS = get_args(Part)
 NO_STEP_LIMIT = 1_000_000
 """The step limit of a run that the clock is to end."""
 MOST_SENTENCES = 5
-RECURRENT_FIELDS = ("cell", "attention", "bidirectional", "input_feeding")
-"""Settings of recurrent models alone."""
-CONVOLUTIONAL_FIELDS = ("kernel", "dilated", "separable")
-"""Settings of convolutional models alone."""
 SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff")
-MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "window", "causal_mask", "scale_scores", "residual")
-_SIZES_OF_OTHERS = ("n_encoder_layers", "n_decoder_layers", "d_model", "max_length")
-FIELDS_OF = {
-    "transformer": MODEL_FIELDS,
-    "rnn": (*_SIZES_OF_OTHERS, *RECURRENT_FIELDS),
-    "conv": (*_SIZES_OF_OTHERS, *CONVOLUTIONAL_FIELDS),
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The setting behind a field."""
+
+    section: Section
+    name: str
+    about: About
+    kind: Any
+    """The type of its values, as declared."""
+
+
+_RENAMED = {
+    **{"corpus.name": "corpus", "corpus.seed": "corpus_seed"},
+    **{"train.max_steps": "steps", "train.max_seconds": "seconds", "train.target_exact_match": "target_percent"},
+}
+"""Fields that are not called like their settings."""
+_FOUND_OUT = frozenset({"family", "vocab_size", "pad_id", "bos_id", "eos_id"})
+"""Settings of a model that follow from its family and its tokenizer."""
+
+
+def _settings() -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    sections: tuple[tuple[Section, tuple[type, ...]], ...] = (
+        ("corpus", (CorpusConfig,)),
+        ("model", tuple(FAMILIES.values())),
+        ("train", (TrainConfig,)),
+    )
+    for section, configs in sections:
+        for config in configs:
+            for item in fields(config):
+                name = _RENAMED.get(f"{section}.{item.name}", item.name)
+                if section != "model" or item.name not in _FOUND_OUT:
+                    found.setdefault(name, Setting(section, item.name, about(config, item.name), item.type))
+    return found
+
+
+SETTINGS: dict[str, Setting] = _settings()
+"""The setting behind each field; one that several families have is the Transformer's."""
+OLD_NAMES = {f"{setting.section}.{setting.name}": name for name, setting in SETTINGS.items()}
+"""The fields by the names that settings have on the command line."""
+FIELDS_OF: dict[str, tuple[str, ...]] = {
+    family: tuple(item.name for item in fields(config) if item.name not in _FOUND_OUT)
+    for family, config in FAMILIES.items()
 }
 """The fields that are settings of the model, by family."""
-TRAIN_FIELDS = (
-    *("learning_rate", "optimizer", "schedule", "warmup_steps", "label_smoothing", "batch_tokens", "evaluate_every"),
-    *("patience", "seed", "precision", "device", "threads"),
-)
-CORPUS_FIELDS = ("columns", "longest", "tokenizer", "vocab_size")
+OF_MODELS = frozenset(name for names in FIELDS_OF.values() for name in names)
+"""The fields that are settings of a model of any family."""
 
-_OF_CONFIG: dict[str, tuple[type, str]] = {
-    **{name: (ModelConfig, name) for name in (*MODEL_FIELDS, "dropout")},
-    "family": (ModelConfig, "family"),
-    **{name: (RecurrentConfig, name) for name in RECURRENT_FIELDS},
-    **{name: (ConvolutionalConfig, name) for name in CONVOLUTIONAL_FIELDS},
-    **{name: (TrainConfig, name) for name in TRAIN_FIELDS},
-    **{name: (CorpusConfig, name) for name in CORPUS_FIELDS},
-    "corpus": (CorpusConfig, "name"),
-    "steps": (TrainConfig, "max_steps"),
-    "seconds": (TrainConfig, "max_seconds"),
-}
-"""The setting behind each field, which says its label, its help and its limits (config.py)."""
 _OWN: dict[str, About] = {
+    "family": about(FAMILIES["transformer"], "family"),
     "preset": About(label="Preset", help=""),
     "target_percent": About(
         label="End early at exact match, %",
         help="Share of validation pairs translated exactly right. Empty: train to the end.",
+        empty="never",
     ),
     "sentences": About(
         label="Sentences to follow", help="One per line, at most five. They are translated at each evaluation."
     ),
     "start_from": About(label="Initial weights", help=""),
-    "others": About(label="Further settings", help=""),
 }
-"""Fields with no setting of their own behind them."""
-_ORDER = (
-    *("corpus", "columns", "longest", "tokenizer", "vocab_size", "family", *RECURRENT_FIELDS, *CONVOLUTIONAL_FIELDS),
-    *("preset", *SIZES, "max_length"),
-    *("positions", "learning_rate", "steps", "seconds", "target_percent", "patience", "seed", "norm", "score"),
-    "window",
-    *("causal_mask", "scale_scores", "residual", "dropout", "label_smoothing", "optimizer", "schedule"),
-    *("warmup_steps", "batch_tokens", "evaluate_every", "precision", "device", "threads", "sentences", "start_from"),
-    "others",
-)
-"""The order in which faults are listed."""
-FIELDS: dict[str, About] = {name: _OWN.get(name) or about(*_OF_CONFIG[name]) for name in _ORDER}
+"""Fields that are not settings, or show one in another unit."""
+FIELDS: dict[str, About] = {
+    **{name: setting.about for name, setting in SETTINGS.items() if setting.section == "corpus"},
+    **{name: _OWN[name] for name in ("family", "preset")},
+    **{name: setting.about for name, setting in SETTINGS.items() if setting.section != "corpus"},
+    **{name: _OWN[name] for name in ("target_percent", "sentences", "start_from")},
+}
+"""The label, help and limits of each field, in the order in which faults are listed."""
 LABELS = {name: field.label for name, field in FIELDS.items()}
 NOUNS = {
     "steps": "The number of steps",
@@ -96,27 +100,22 @@ NOUNS = {
 CHOICES: dict[str, tuple[str, ...]] = {
     "preset": (RECIPE, *PRESETS, OWN),
     "family": tuple(FAMILIES),
-    "cell": get_args(CellKind),
-    "attention": get_args(RecurrentAttentionKind),
-    "tokenizer": get_args(TokenizerKind),
-    "positions": get_args(PositionKind),
-    "norm": get_args(NormPlacement),
-    "score": get_args(ScoreKind),
-    "optimizer": get_args(OptimizerKind),
-    "schedule": get_args(ScheduleKind),
-    "precision": get_args(Precision),
+    **{name: get_args(setting.kind) for name, setting in SETTINGS.items() if get_origin(setting.kind) is Literal},
 }
-SWITCHES = frozenset(
-    {"causal_mask", "scale_scores", "residual", "bidirectional", "input_feeding", "dilated", "separable"}
-)
-_TYPES = {name: config.__dataclass_fields__[setting].type for name, (config, setting) in _OF_CONFIG.items()}
-WHOLE = frozenset(name for name, kind in _TYPES.items() if int in (kind, *get_args(kind)))
+SWITCHES = frozenset(name for name, setting in SETTINGS.items() if setting.kind is bool)
+
+
+def _of(*kinds: type) -> frozenset[str]:
+    """Returns the fields whose values are, or may be, of one of these types."""
+    return frozenset(n for n, setting in SETTINGS.items() if set(kinds) & {setting.kind, *get_args(setting.kind)})
+
+
+WHOLE = _of(int)
 """The fields of whole numbers."""
-MAY_BE_EMPTY = frozenset({"longest", "vocab_size", "steps", "seconds", "target_percent", "patience", "threads"})
-FIELD_OF = {
-    "max_steps": "steps",
-    "max_seconds": "seconds",
-    "target_exact_match": "target_percent",
-    "embedding_dropout": "dropout",
+NUMBERS = _of(int, float)
+"""The fields of numbers."""
+EMPTY = {
+    **{name: FIELDS[name].empty for name in sorted(NUMBERS & _of(NoneType))},
+    **{"steps": "no limit", "embedding_dropout": "as dropout"},
 }
-"""The field behind a setting of another name."""
+"""The fields of numbers that may be left empty, and what that means in a word."""

@@ -4,38 +4,36 @@ A plan may be wrong: it holds what was typed, and `plan_errors.py` says, field b
 out. What the recipe of its corpus says anyway stays out of the URL.
 """
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, make_dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 from pages.shared.url.url_state import TEXTS, Form, Param, Parameters, Problem, Refused, UrlState, param
 from pages.training.corpora import config_name, of_run, recipe_of
 from pages.training.plan_fields import (
-    CORPUS_FIELDS,
     FIELDS_OF,
-    MODEL_FIELDS,
     NO_STEP_LIMIT,
+    OF_MODELS,
+    OLD_NAMES,
     OWN,
     PARTS,
     RECIPE,
+    SETTINGS,
     SIZES,
-    TRAIN_FIELDS,
     WHOLE,
     Part,
+    Section,
 )
-from pages.training.plan_text import expected, parsed, written
+from pages.training.plan_text import expected, parsed, short, written
 from transformer.checkpoints.settings import Settings
-from transformer.config import CONFIGS, FAMILIES, PRESETS, AnyModelConfig, CorpusConfig, TrainConfig
+from transformer.config import FAMILIES, PRESETS, AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.data.corpora import CorpusError
 from transformer.data.recipes import family_recipe
 from transformer.text.pairs import clean_text
 
 Number = float | int | None
 FIRST_CORPUS = "reverse"
-Other = tuple[str, Any]
-"""A setting without a field of its own: its name, as on the command line, and its value."""
 
 
 def _read_field(name: str, text: str) -> Any:
@@ -53,88 +51,30 @@ def _read_corpus(text: str) -> str:
     return text
 
 
-def _read_other(text: str) -> Other:
-    """The setting in a text like "train.accumulate=2"."""
-    name, _, after = text.partition("=")
-    if name not in _FURTHER:
-        raise Refused(TEXTS("expected.known"))
-    try:
-        value = json.loads(after)
-    except (ValueError, RecursionError):
-        value = after
-    if isinstance(value, list | dict):
-        raise Refused(TEXTS("expected.single"))
-    return name, value
-
-
-_OTHER = Form(_read_other, lambda other: f"{other[0]}={json.dumps(other[1])}")
+_Settings: Any = make_dataclass(
+    "_Settings", [(name, Any, param(None)) for name in SETTINGS], bases=(UrlState,), frozen=True, kw_only=True
+)
+"""A field for each setting of a run: `SETTINGS` says which, and config.py what each is."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(UrlState):
-    """Everything in the fields. None is an empty field."""
+class Plan(_Settings):
+    """Everything in the fields: every setting of a run, and what is here. None is an empty field.
+
+    Some fields are not their setting as it stands (`_TO_SETTINGS`): without `steps` the clock alone ends the run, and
+    without `seconds` the steps alone; `target_percent` is an exact match in per cent, and without
+    `embedding_dropout` embeddings have the same dropout as sublayers.
+    """
 
     corpus: str = param(FIRST_CORPUS, Form(_read_corpus), nonsense="corpus")
     """The name of a corpus that comes with the lab, or what names a file (`corpora.py`)."""
-    columns: str = param(None)
-    """The columns of a file that hold source and target, "2,4"; None: found by their names and their content."""
-    longest: Number = param(None)
-    """Most symbols of a string of copy, reverse and sort; None for their own length."""
-    tokenizer: str = param(None)
-    vocab_size: Number = param(None)
-    """None: as many as suit the text."""
     family: str = param("transformer")
-    cell: str = param(None)
-    attention: str = param(None)
-    bidirectional: bool = param(None)
-    input_feeding: bool = param(None)
-    kernel: Number = param(None)
-    dilated: bool = param(None)
-    separable: bool = param(None)
-    n_encoder_layers: Number = param(None)
-    n_decoder_layers: Number = param(None)
-    d_model: Number = param(None)
-    n_heads: Number = param(None)
-    d_ff: Number = param(None)
-    max_length: Number = param(None)
-    positions: str = param(None)
-    norm: str = param(None)
-    score: str = param(None)
-    window: Number = param(None)
-    causal_mask: bool = param(None)
-    scale_scores: bool = param(None)
-    residual: bool = param(None)
-    learning_rate: Number = param(None)
-    steps: Number = param(None)
-    """None: the clock alone ends the run."""
-    seconds: Number = param(None)
-    """None: the steps alone end it. Where both are set, what comes first."""
-    target_percent: Number = param(None)
-    """Exact match in per cent at which the run ends early; None never."""
-    patience: Number = param(None)
-    """Evaluations without a lower validation loss after which it ends early; None never."""
-    seed: Number = param(None)
-    dropout: Number = param(None)
-    """After sublayers and on the embeddings alike."""
-    label_smoothing: Number = param(None)
-    optimizer: str = param(None)
-    schedule: str = param(None)
-    warmup_steps: Number = param(None)
-    batch_tokens: Number = param(None)
-    evaluate_every: Number = param(None)
-    precision: str = param(None)
-    device: str = param(None)
-    threads: Number = param(None)
     sentences: tuple[str, ...] | None = param(
         None, Form(str), name="sentence", many=lambda texts: tuple(text for text in texts if text.strip())
     )
     """None: the corpus's own examples."""
     start_from: str = param("")
     """The run or shipped model whose weights it begins with; empty: random initial weights."""
-    others: tuple[Other, ...] = param(
-        (), _OTHER, name="set", many=lambda found: tuple(dict(found).items()), beside="others", nonsense="setting"
-    )
-    """Settings without a field of their own that differ from the recipe's, named as on the command line."""
 
     @classmethod
     def plain_param(cls, name: str) -> Param:
@@ -158,9 +98,9 @@ class Plan(UrlState):
 
     def with_family(self, family: str) -> "Plan":
         """The recommended plan of another family of models, for the same text."""
-        return replace(
-            self, **{name: getattr(recommended(self.corpus, family, *self.text), name) for name in _OF_FAMILY}
-        )
+        old, new = self.recipe, recommended(self.corpus, family, *self.text)
+        differ = {name for name in SETTINGS if getattr(old, name) != getattr(new, name)}
+        return replace(self, family=family, **{name: getattr(new, name) for name in OF_MODELS | differ})
 
     @property
     def preset(self) -> str:
@@ -214,9 +154,14 @@ class Plan(UrlState):
         """The plan in these query parameters, the recipe of its corpus where they say nothing, and a problem for each
         value that makes no sense."""
         named, _ = super().read({name: found for name, found in parameters.items() if name in _OF_RECIPE})
-        plan, problems = super().read(parameters, base or named.recipe)
-        kept, refused = _accepted(plan)
-        return replace(plan, others=kept), problems + refused
+        older, unknown = _of_old_link(parameters.get(_OLD, ()))
+        plan, problems = super().read({**older, **parameters}, base or named.recipe)
+        return plan, problems + unknown
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Returns the names of the query parameters that `read` understands."""
+        return (*super().names(), _OLD)
 
     def parameters(self, base: UrlState | None = None) -> dict[str, str | list[str]]:
         """The query parameters that `read` turns into this plan again; what the recipe says anyway is left out."""
@@ -228,34 +173,40 @@ class Plan(UrlState):
 
     def configs(self) -> tuple[AnyModelConfig, TrainConfig, CorpusConfig]:
         """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""
-        base, recipe = model_settings(self.corpus, self.family, *self.text)
-        model, train, corpus = self.model_values(), self.train_values(), self.corpus_values()
-        for name, value in self.others:
-            kind, field = name.split(".")
-            {"model": model, "train": train, "corpus": corpus}[kind][field] = value
-        return replace(base, **model), replace(recipe, **train), CorpusConfig(**corpus)
+        model, train = model_settings(self.corpus, self.family, *self.text)
+        return (
+            replace(model, **self.values("model")),
+            replace(train, **self.values("train")),
+            CorpusConfig(**self.values("corpus")),
+        )
 
-    def model_values(self) -> dict[str, Any]:
-        """The fields that are settings of the model, under the settings' names."""
-        embedded = {"embedding_dropout": self.dropout} if self.is_transformer else {}
-        return self._values(FIELDS_OF[self.family]) | {"dropout": self.dropout} | embedded
+    def fields_of(self, section: Section) -> tuple[str, ...]:
+        """The fields that are settings of a section, for its family of models."""
+        if section == "model":
+            return FIELDS_OF[self.family]
+        return tuple(name for name, setting in SETTINGS.items() if setting.section == section)
 
-    def train_values(self) -> dict[str, Any]:
-        """The fields that are settings of the training, under the settings' names."""
-        return self._values(TRAIN_FIELDS) | {
-            "max_steps": NO_STEP_LIMIT if self.steps is None else whole(self.steps),
-            "max_seconds": self.seconds,
-            "target_exact_match": None if self.target_percent is None else self.target_percent / 100,
-        }
+    def values(self, section: Section) -> dict[str, Any]:
+        """The settings of a section, under their names in its config. CorpusError for a file that is not here."""
+        return {SETTINGS[name].name: self.value(name) for name in self.fields_of(section)}
 
-    def corpus_values(self) -> dict[str, Any]:
-        """The fields that are settings of the corpus, under the settings' names."""
-        return self._values(CORPUS_FIELDS) | {"name": config_name(self.corpus)}
-
-    def _values(self, names: Sequence[str]) -> dict[str, Any]:
-        return {name: whole(getattr(self, name)) if name in WHOLE else getattr(self, name) for name in names}
+    def value(self, name: str) -> Any:
+        """The value of the setting behind a field."""
+        value = getattr(self, name)
+        if name in _TO_SETTINGS:
+            return _TO_SETTINGS[name](self)
+        return whole(value) if name in WHOLE else value
 
 
+_TO_SETTINGS: dict[str, Callable[[Plan], Any]] = {
+    "corpus": lambda plan: config_name(plan.corpus),
+    "steps": lambda plan: NO_STEP_LIMIT if plan.steps is None else whole(plan.steps),
+    "target_percent": lambda plan: None if plan.target_percent is None else plan.target_percent / 100,
+    "embedding_dropout": lambda plan: plan.dropout if plan.embedding_dropout is None else plan.embedding_dropout,
+}
+"""The settings of fields that mean something else than they hold."""
+_OLD = "set"
+"""The parameter in which links used to carry settings that had no field, as in "set=train.accumulate=2"."""
 _OF_RECIPE = ("corpus", "columns", "tokenizer", "vocab_size", "family")
 """The parameters that choose the recipe."""
 _OF_TOKENS = ("max_length", "steps", "evaluate_every")
@@ -269,22 +220,6 @@ _PRESENT: dict[Part, Any] = {
     **{"positions": "sinusoidal", "norm": "post", "label_smoothing": 0.1, "warmup_steps": 100},
 }
 _TRAINING_PARTS: tuple[Part, ...] = ("label_smoothing", "warmup_steps")
-_OF_FAMILIES = tuple(dict.fromkeys(name for names in FIELDS_OF.values() for name in names))
-_OF_FAMILY = (
-    *("family", *_OF_FAMILIES, "dropout", "learning_rate", "optimizer", "schedule", "warmup_steps"),
-    *("batch_tokens", "steps", "evaluate_every"),
-)
-"""Fields whose recommended values differ between families."""
-NUMBERS = tuple(item.name for item in fields(Plan) if item.type == Number)
-_FURTHER = {
-    f"{kind}.{item.name}"
-    for kind, config in CONFIGS.items()
-    for item in fields(config)
-    if item.name not in {"model": MODEL_FIELDS, "train": TRAIN_FIELDS, "corpus": CORPUS_FIELDS}[kind]
-    and item.name not in ("dropout", "max_steps", "max_seconds", "target_exact_match", "name", "vocab_size")
-    and item.name not in ("pad_id", "bos_id", "eos_id", "family")
-}
-"""Settings without a field of their own."""
 
 
 def recommended(
@@ -311,16 +246,7 @@ def model_settings(
 def plan_of(settings: Settings) -> Plan:
     """The plan that trains once more what these settings made, with the same sentences."""
     corpus = of_run(settings)
-    plan = _plan(corpus, settings.model, settings.train, settings.corpus)
-    found = {"model": settings.model, "train": settings.train, "corpus": settings.corpus}
-    usual = dict(zip(CONFIGS, replace(plan.recipe, dropout=plan.dropout).configs(), strict=True))
-    others = tuple(
-        (f"{kind}.{item.name}", getattr(config, item.name))
-        for kind, config in found.items()
-        for item in fields(config)
-        if f"{kind}.{item.name}" in _FURTHER and getattr(config, item.name) != getattr(usual[kind], item.name)
-    )
-    return replace(plan, sentences=settings.pinned, others=others)
+    return replace(_plan(corpus, settings.model, settings.train, settings.corpus), sentences=settings.pinned)
 
 
 def lines_of(text: str) -> tuple[str, ...]:
@@ -334,33 +260,30 @@ def whole(value: Number) -> Number:
 
 
 def _plan(corpus: str, model: AnyModelConfig, train: TrainConfig, words: CorpusConfig) -> Plan:
-    target, steps = train.target_exact_match, train.max_steps
-    defaults = tuple(family() for family in FAMILIES.values())
-    configs = (*defaults, recipe_of(corpus).model, model)  # the last one goes before; the others fill fields not in use
-    return Plan(
-        corpus=corpus,
-        family=model.family,
-        **{name: value for name, value in asdict(words).items() if name in CORPUS_FIELDS},
-        **{name: value for own in configs for name, value in asdict(own).items() if name in _OF_FAMILIES},
-        **{name: value for name, value in asdict(train).items() if name in TRAIN_FIELDS},
-        dropout=model.dropout,
-        steps=None if steps == NO_STEP_LIMIT and train.max_seconds is not None else steps,
-        seconds=train.max_seconds,
-        target_percent=None if target is None else round(target * 100, 6),
-    )
+    # The model's own settings go before; those of others fill fields not in use.
+    models = (*(family() for family in FAMILIES.values()), recipe_of(corpus).model, model)
+    values = {name: getattr(one, name) for one in models for name in FIELDS_OF[one.family]}
+    for section, config in (("corpus", words), ("train", train)):
+        own = {name: setting for name, setting in SETTINGS.items() if setting.section == section}
+        values |= {name: getattr(config, setting.name) for name, setting in own.items()}
+    if train.max_steps == NO_STEP_LIMIT and train.max_seconds is not None:
+        values["steps"] = None
+    if train.target_exact_match is not None:
+        values["target_percent"] = round(train.target_exact_match * 100, 6)
+    if values["embedding_dropout"] == model.dropout or not isinstance(model, FAMILIES["transformer"]):
+        values["embedding_dropout"] = None
+    return Plan(**values | {"corpus": corpus, "family": model.family})
 
 
-def _accepted(plan: Plan) -> tuple[tuple[Other, ...], tuple[Problem, ...]]:
-    """The further settings of a plan that its configs take, and a problem for each other one."""
-    configs = dict(zip(CONFIGS, plan.recipe.configs(), strict=True))
-    kept, refused = [], []
-    for name, value in plan.others:
-        kind, _, setting = name.partition(".")
-        try:
-            replace(configs[kind], **{setting: value})
-        except ValueError as error:
-            text = _OTHER.write((name, value))
-            refused.append(Problem("others", TEXTS("nonsense.setting", text=text, expected=error)))
+def _of_old_link(given: str | Sequence[str]) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    """Reads settings in the form that links had for those without a field; a problem for each unknown one."""
+    found, problems = {}, []
+    for text in (given,) if isinstance(given, str) else given:
+        name, _, value = text.partition("=")
+        if name in OLD_NAMES:
+            found[OLD_NAMES[name]] = {"true": "on", "false": "off", "null": ""}.get(value, value.strip('"'))
         else:
-            kept.append((name, value))
-    return tuple(kept), tuple(refused)
+            problems.append(
+                Problem("corpus", TEXTS("nonsense.setting", text=short(text), expected=TEXTS("expected.known")))
+            )
+    return found, tuple(problems)

@@ -1,5 +1,7 @@
 """Train, before the start: every field is taken over or refused in a sentence, and one press starts a run."""
 
+from dataclasses import fields
+
 import pytest
 from page_models import checked, open_page, texts
 from page_runs import button
@@ -9,7 +11,7 @@ from pages.shared.wording import plain
 from pages.train.form import WITHOUT
 from pages.training.plan_fields import CHOICES, LABELS, PARTS, SWITCHES
 from pages.training.plans import recommended
-from transformer.config import missing_parts
+from transformer.config import FAMILIES, CorpusConfig, TrainConfig, missing_parts
 from transformer.data import corpora
 from transformer.data.corpora import CORPORA
 from transformer.runs import run_folder
@@ -44,20 +46,37 @@ NEW_VALUES = {
     **{"positions": "learned", "norm": "pre", "score": "additive", "schedule": "constant", "precision": "float32"},
     **{"tokenizer": "char", "max_length": 40, "patience": 3, "device": "cpu", "seconds": 500.0, "longest": 12},
     "window": 4,
+    **{"activation": "gelu", "embedding_dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.15},
+    **{"tie_embeddings": False, "tie_output": False, "output_bias": True, "norm_epsilon": 1e-6, "accumulate": 2},
+    **{"optimizer": "adamw", "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-8, "momentum": 0.5, "weight_decay": 0.01},
+    **{"clip_norm": 0.0, "evaluate_pairs": 20, "test_pairs": 30, "average_last": 2, "compile": True, "corpus_seed": 4},
 }
 
 
 def test_every_field_reaches_the_run(started):
-    at = opened(open_page("train"))
+    at = opened(opened(open_page("train")), key="rare")
     for name, value in NEW_VALUES.items():
         at = fill(at, name, value)
     press_train(at)
     made = run_folder.get_run(started[0]).settings
-    found = vars(made.model) | vars(made.train) | vars(made.corpus) | {"seed": made.train.seed}
+    found = vars(made.model) | vars(made.corpus) | vars(made.train) | {"corpus_seed": made.corpus.seed}
     found |= {"steps": made.train.max_steps, "seconds": made.train.max_seconds}
-    found["target_percent"] = made.train.target_exact_match * 100
+    found |= {"target_percent": made.train.target_exact_match * 100, "vocab_size": made.corpus.vocab_size}
     assert {name: found[name] for name in NEW_VALUES} == NEW_VALUES
-    assert made.model.embedding_dropout == 0.2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_setting_of_a_run_has_a_field(family):
+    at = open_page("train", family=family)
+    for expander in ("more", "rare", "without"):
+        at = opened(at, key=expander)
+    kinds = (at.number_input, at.text_input, at.selectbox, at.text_area, at.toggle)
+    keys = {(element.key or "").removeprefix("train-") for kind in kinds for element in kind}
+    called = {"max_steps": "steps", "max_seconds": "seconds", "target_exact_match": "target_percent"}
+    called |= {"name": "corpus", **{part: f"without-{part}" for part in ("causal_mask", "scale_scores", "residual")}}
+    follow = {"pad_id", "bos_id", "eos_id", "columns"}  # of the tokenizer; of a file
+    settings = {item.name for config in (FAMILIES[family], TrainConfig, CorpusConfig) for item in fields(config)}
+    assert {called.get(name, name) for name in settings - follow} | {"corpus_seed"} <= keys
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
@@ -186,14 +205,13 @@ def test_each_part_has_a_switch_that_reaches_the_run(part, started):
 
 
 def test_every_field_has_a_label():
-    at = opened(open_page("train"))
+    at = opened(opened(open_page("train")), key="rare")
     labels = {
         element.label for kind in (at.number_input, at.text_input, at.selectbox, at.text_area) for element in kind
     }
     others = {
         "columns",
         "start_from",
-        "others",
         *SWITCHES,
         "cell",
         "attention",

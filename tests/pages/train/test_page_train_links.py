@@ -3,7 +3,7 @@
 import pytest
 from page_models import checked, open_page, texts
 from page_runs import button, made_run, trained_run
-from page_train import field, fill, opened, press_train
+from page_train import field, fill, opened, press_train, shows
 
 from pages.shared.wording import plain
 from transformer.runs import run_folder
@@ -30,13 +30,21 @@ def test_a_link_to_a_run_that_is_gone_says_so():
 
 
 def test_a_link_carries_every_setting_of_a_run():
-    at = open_page("train", start_from="reverse", set="train.accumulate=3", causal_mask="off")
+    at = open_page("train", start_from="reverse", accumulate="3", causal_mask="off")
     assert "Starts from the weights of reverse" in texts(at) and "no causal mask" in texts(at)
-    assert "accumulate 3" in texts(opened(at)).replace("\\", "")
-    at = checked(button(at, "Drop these").click().run())
+    assert "Batches a step 3" in texts(at) and field(opened(at, key="rare"), "accumulate").value == 3
     at = checked(button(at, "Random initial weights").click().run())
-    assert "set" not in at.query_params and "start_from" not in at.query_params
-    assert "which is not a setting" in texts(open_page("train", set="train.speed=9"))
+    assert "start_from" not in at.query_params
+
+
+def test_a_link_of_an_earlier_version_names_settings_as_the_command_line_does():
+    given = ["train.accumulate=3", "model.tie_output=false", 'model.activation="gelu"', "model.embedding_dropout=0.2"]
+    at = opened(open_page("train", set=given), key="rare")
+    values = {"accumulate": 3, "tie_output": False, "activation": "gelu", "embedding_dropout": 0.2}
+    assert {name: shows(at, name) for name in values} == values
+    assert "set" not in at.query_params and at.query_params["accumulate"] == "3"
+    assert plain("“train.speed=9”, which is not a setting") in texts(open_page("train", set="train.speed=9"))
+    assert plain("asks for “zzz” here, which is not a number") in texts(open_page("train", set="train.accumulate=zzz"))
 
 
 def test_a_link_that_names_a_corpus_shows_a_run_of_it_and_no_other():
