@@ -41,6 +41,7 @@ from transformer.decoding.beam import beam_search
 from transformer.decoding.greedy import Constraints, greedy
 from transformer.model.transformer import Transformer
 from transformer.training.devices import autocast, synchronize
+from transformer.training.loss import Smoothing
 from transformer.training.optimizer import build_adamw
 from transformer.training.state import new_state
 from transformer.training.step import Stepper
@@ -177,7 +178,8 @@ def our_steps(
     state.model.train()
     precision = "float32" if device.type == "meta" else "bfloat16"
     # The tokenizer is for evaluations, of which there are none.
-    stepper = Stepper(state, settings, None, precision, time.monotonic)  # type: ignore[arg-type]
+    smoothing = Smoothing(settings.label_smoothing)
+    stepper = Stepper(state, settings, None, precision, time.monotonic, smoothing=smoothing)  # type: ignore[arg-type]
     given: Iterator[tuple[Batch, Position]] = ((batch, Position()) for batch in cycle(batches))
 
     def step() -> None:

@@ -34,6 +34,7 @@ from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.model.transformer import Transformer
 from transformer.training.devices import autocast
 from transformer.training.evaluation import summed_loss
+from transformer.training.loss import Smoothing
 from transformer.training.optimizer import build_adamw
 
 CPU = torch.device("cpu")
@@ -66,7 +67,7 @@ def _race(preset: str, vocabulary: int, options: argparse.Namespace) -> None:
     torch.manual_seed(0)
     ours, theirs, marian = Transformer(config), TorchPeer(config), _marian(config)
     losses: dict[str, tuple[nn.Module, Loss]] = {
-        "ours": (ours, lambda batch: summed_loss(ours, batch, CPU, CONFIG.label_smoothing)),
+        "ours": (ours, lambda batch: summed_loss(ours, batch, CPU, Smoothing(CONFIG.label_smoothing))),
         "torch.nn": (theirs, theirs.loss),
         "Marian": (marian, lambda batch: _marian_loss(marian, batch)),
     }
@@ -139,7 +140,7 @@ def _fraction(options: argparse.Namespace) -> None:
     optimizer = build_adamw(model, CONFIG)
 
     def loss(batch: Batch) -> Tensor:
-        return summed_loss(model, batch, CPU, CONFIG.label_smoothing)
+        return summed_loss(model, batch, CPU, Smoothing(CONFIG.label_smoothing))
 
     with FlopCounterMode(display=False) as counter:
         _speed(model, loss, optimizer, batches, "float32")

@@ -228,7 +228,9 @@ def test_a_pass_under_a_switch_is_that_of_the_cpu(within, switch):
 
 def stepper_of(state: TrainState, precision: Precision = "float32", **changes: Any) -> Stepper:
     state.model.train()
-    return Stepper(state, settings(**changes), tokenizer(), precision, clock=lambda: 0.0)
+    return Stepper(
+        state, settings(**changes), tokenizer(), precision, clock=lambda: 0.0, smoothing=losses.Smoothing(0.1)
+    )
 
 
 def stepped(stepper: Stepper, steps: int = 4) -> list[float]:
@@ -315,9 +317,9 @@ def test_the_loss_by_chunks_is_that_of_all_logits(monkeypatch, dtype, tolerance,
     for is_chunked in (True, False):
         with torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
             if is_chunked:
-                loss = losses.projected_cross_entropy(*leaves, targets, 0.1, compiled=compiled)
+                loss = losses.projected_cross_entropy(*leaves, targets, losses.Smoothing(0.1), compiled=compiled)
             else:
-                loss = losses.smoothed_cross_entropy(F.linear(*leaves), targets, 0.1)
+                loss = losses.smoothed_cross_entropy(F.linear(*leaves), targets, losses.Smoothing(0.1))
         results.append((loss.detach(), *torch.autograd.grad(loss, leaves)))
     for found, expected in zip(*results, strict=True):
         assert (found - expected).norm() <= tolerance * expected.norm()

@@ -25,7 +25,7 @@ from transformer.lab import load
 from transformer.model import transformer
 from transformer.model.taps import Recorder, chain
 from transformer.training.devices import generator_states
-from transformer.training.loss import projected_cross_entropy
+from transformer.training.loss import Smoothing, projected_cross_entropy
 from transformer.training.optimizer import build_optimizer
 from transformer.training.state import TrainState
 from transformer.training.step import Stepper
@@ -62,7 +62,10 @@ def training(model: Any, *, steps: int = 1, **changes: Any) -> None:
     config = settings(weight_decay=0.1, **changes)
     optimizer, generators = build_optimizer(model, config), generator_states(META)
     state = TrainState(model.train(), optimizer, META, generators, Place())
-    stepper, given = Stepper(state, config, tokenizer(), "float32", clock=lambda: 0.0), batches()
+    stepper, given = (
+        Stepper(state, config, tokenizer(), "float32", clock=lambda: 0.0, smoothing=Smoothing(0.1)),
+        batches(),
+    )
     with OneDevice():
         for _ in range(steps):
             stepper.step(given)
@@ -128,7 +131,7 @@ def test_neither_does_the_loss_of_a_large_vocabulary(smoothing):
     states, weight = (torch.randn(n, 8, device=META, requires_grad=True) for n in (300, 40_000))
     with OneDevice():
         targets = torch.ones(300, dtype=torch.long, device=META)
-        projected_cross_entropy(states, weight, targets, smoothing).backward()
+        projected_cross_entropy(states, weight, targets, Smoothing(smoothing)).backward()
     assert states.grad.is_meta and weight.grad.shape == weight.shape
 
 

@@ -10,7 +10,7 @@ from random_models import ragged_batch, random_model
 from transformer.config import ModelConfig
 from transformer.model.transformer import Transformer
 from transformer.training import loss as losses
-from transformer.training.loss import smoothed_cross_entropy
+from transformer.training.loss import Smoothing, smoothed_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
@@ -18,7 +18,7 @@ def test_the_loss_is_the_cross_entropy_against_mass_spread_over_all_classes(with
     logits, targets = torch.randn(7, 11, dtype=torch.float64), torch.randint(11, (7,))
     wanted = F.one_hot(targets, 11) * (1 - smoothing) + smoothing / 11
     expected = -(wanted * logits.log_softmax(dim=-1)).sum()
-    within(smoothed_cross_entropy(logits, targets, smoothing), expected, 1e-5)  # computed in float32
+    within(smoothed_cross_entropy(logits, targets, Smoothing(smoothing)), expected, 1e-5)  # computed in float32
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -30,13 +30,17 @@ def test_selecting_real_positions_equals_torch_ignoring_padding(within, smoothin
     expected = F.cross_entropy(
         logits.flatten(0, 1), labels.flatten(), ignore_index=0, label_smoothing=smoothing, reduction="sum"
     )
-    within(smoothed_cross_entropy(logits[real], labels[real], smoothing), expected, 1e-4)  # a sum of 14 losses
+    within(
+        smoothed_cross_entropy(logits[real], labels[real], Smoothing(smoothing)), expected, 1e-4
+    )  # a sum of 14 losses
 
 
 def test_the_loss_of_two_batches_together_is_the_sum_of_theirs(within):
     logits, targets = torch.randn(9, 5), torch.randint(5, (9,))
-    parts = smoothed_cross_entropy(logits[:4], targets[:4], 0.1) + smoothed_cross_entropy(logits[4:], targets[4:], 0.1)
-    within(smoothed_cross_entropy(logits, targets, 0.1), parts, 1e-5)
+    parts = smoothed_cross_entropy(logits[:4], targets[:4], Smoothing(0.1)) + smoothed_cross_entropy(
+        logits[4:], targets[4:], Smoothing(0.1)
+    )
+    within(smoothed_cross_entropy(logits, targets, Smoothing(0.1)), parts, 1e-5)
 
 
 def test_bfloat16_logits_are_summed_in_float32():
@@ -65,7 +69,7 @@ def test_the_loss_by_chunks_is_that_of_all_logits(monkeypatch, within, smoothing
         monkeypatch.setattr(losses, "_chunk", lambda x, w, targets, s, wanted: losses._fused_chunk(x, w, targets, s))
     leaves = [torch.randn(n, 8, dtype=torch.float64, requires_grad=True) for n in (50, 90)]
     targets = torch.randint(90, (50,))
-    found = losses.projected_cross_entropy(*leaves, targets, smoothing) * 3
+    found = losses.projected_cross_entropy(*leaves, targets, Smoothing(smoothing)) * 3
     expected = smoothed_in_double(F.linear(*leaves), targets, smoothing) * 3
     within(found, expected, 1e-9)
     for one, other in zip(*(torch.autograd.grad(loss, leaves) for loss in (found, expected)), strict=True):

@@ -15,6 +15,7 @@ from transformer.training import evaluation, step
 from transformer.training.devices import avoid_faulty_kernels
 from transformer.training.events import TrainingError
 from transformer.training.loop import _width_multiple
+from transformer.training.loss import Smoothing
 from transformer.training.optimizer import build_optimizer
 from transformer.training.state import new_state, weights_of
 
@@ -26,7 +27,7 @@ def gradients_of_a_step(parts, accumulate):
     for name, parameter in now.model.named_parameters():
         parameter.register_post_accumulate_grad_hook(lambda p, name=name: kept.update({name: p.grad.clone()}))
     config = settings(label_smoothing=0.1, accumulate=accumulate)
-    stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0)
+    stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0, smoothing=Smoothing(0.1))
     stepper.step(iter([(make_batch(part), now.position) for part in parts]))
     assert stepper.read()[0].tokens == 19
     return kept
@@ -49,7 +50,7 @@ def test_the_reported_loss_is_the_smoothed_one_per_real_token():
     expected = F.cross_entropy(
         logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=0, label_smoothing=0.1, reduction="mean"
     )
-    stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0)
+    stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0, smoothing=Smoothing(0.1))
     stepper.step(iter([(batch, now.position)]))
     assert stepper.read()[0].loss == pytest.approx(expected.item(), abs=1e-5)
 
@@ -58,7 +59,7 @@ def test_cudnn_s_attention_is_kept_out_of_training_on_cuda_alone(monkeypatch):
     allowed = []
     monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", allowed.append)
     monkeypatch.setattr(step, "avoid_faulty_kernels", lambda _: avoid_faulty_kernels(torch.device("cuda")))
-    step.Stepper(state(settings()), settings(), tokenizer(), "float32", lambda: 0.0)
+    step.Stepper(state(settings()), settings(), tokenizer(), "float32", lambda: 0.0, smoothing=Smoothing())
     assert allowed == [False]
     avoid_faulty_kernels(CPU)
     assert allowed == [False]

@@ -15,7 +15,7 @@ from transformer.model.seq2seq import Seq2Seq
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 from transformer.training import metrics
-from transformer.training.loss import projected_cross_entropy, smoothed_cross_entropy
+from transformer.training.loss import UNSMOOTHED, Smoothing, projected_cross_entropy, smoothed_cross_entropy
 
 States = Callable[..., Float[Tensor, "position d_model"]]
 
@@ -119,7 +119,7 @@ def summed_loss(
     model: Seq2Seq,
     batch: Batch,
     device: torch.device,
-    smoothing: float = 0.0,
+    smoothing: Smoothing = UNSMOOTHED,
     *,
     states: States | None = None,
     compiled: bool = False,

@@ -14,6 +14,7 @@ from transformer.training.devices import autocast, faster_precision, generator_s
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import fitting, summed_loss
 from transformer.training.events import Event, Finished, Reason
+from transformer.training.loss import Smoothing
 from transformer.training.state import TrainState, load_weights, mean_weights
 from transformer.training.step import Stepper
 
@@ -40,7 +41,6 @@ def train_steps(
     Each process of a `team` runs this on a state of its own that began alike; a step then takes as many micro-batches
     more. Only rank 0 evaluates and decides when to end: the others yield their steps and end with it.
     """
-    stepper = Stepper(state, config, tokenizer, precision, clock, team)
     stream = BatchStream(
         corpus.train,
         tokenizer,
@@ -50,6 +50,7 @@ def train_steps(
         position=state.position,
         width_multiple=_width_multiple(precision, state.device, state.model.config.max_length),
     )
+    stepper = Stepper(state, config, tokenizer, precision, clock, team, smoothing=Smoothing(config.label_smoothing))
     batches = iter(stream)
     validation = fitting(corpus.validation, tokenizer, state.model.config.max_length, config.evaluate_pairs)
     state.model.train()

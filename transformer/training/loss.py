@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,23 +18,33 @@ _CHUNK = 2**21
 _CHUNK_OF_GPU = 2**27
 
 
+@dataclass(frozen=True)
+class Smoothing:
+    """The part of the distribution that a training aims at which is not the target's."""
+
+    share: float = 0.0
+
+
+UNSMOOTHED = Smoothing()
+
+
 def smoothed_cross_entropy(
-    logits: Float[Tensor, "position vocab"], targets: Int[Tensor, " position"], smoothing: float = 0.0
+    logits: Float[Tensor, "position vocab"], targets: Int[Tensor, " position"], smoothing: Smoothing = UNSMOOTHED
 ) -> Float[Tensor, ""]:
-    """The cross-entropy in nats against 1 - smoothing on the target plus smoothing / vocab everywhere, summed.
+    """The cross-entropy in nats against 1 - share on the target plus share / vocab everywhere, summed.
 
     The uniform part covers all classes, the target among them (Szegedy et al. 2016, and torch; the authors'
     tensor2tensor spreads it over the others). Only real positions may be given: divide by their number, and across
     accumulated micro-batches by the number in all of them. Computed in float32 whatever the logits' type.
     """
-    return F.cross_entropy(logits.float(), targets, label_smoothing=smoothing, reduction="sum")
+    return F.cross_entropy(logits.float(), targets, label_smoothing=smoothing.share, reduction="sum")
 
 
 def projected_cross_entropy(
     states: Float[Tensor, "position d_model"],
     weight: Float[Tensor, "vocab d_model"],
     targets: Int[Tensor, " position"],
-    smoothing: float = 0.0,
+    smoothing: Smoothing = UNSMOOTHED,
     *,
     compiled: bool = False,
 ) -> Float[Tensor, ""]:
@@ -57,7 +68,7 @@ class _ProjectedLoss(torch.autograd.Function):
         states: Tensor,
         weight: Tensor,
         targets: Tensor,
-        smoothing: float,
+        smoothing: Smoothing,
         dtype: torch.dtype,
         compiled: bool,
     ) -> Tensor:
@@ -85,37 +96,37 @@ class _ProjectedLoss(torch.autograd.Function):
         return d_states * gradients[0], d_weight * gradients[0], None, None, None, None
 
 
-def _chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: Smoothing, wanted: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The loss of some positions, and its gradients by states and by weight (where not wanted: anything)."""
     logits = x @ w.T
     # Named here, the type is widened within one kernel of a GPU.
     log_probs = logits.log_softmax(dim=-1, dtype=torch.float64 if logits.dtype == torch.float64 else torch.float32)
     chosen = log_probs.gather(1, targets[:, None])
-    loss = -(1 - smoothing) * chosen.sum()
-    if smoothing:
-        loss = loss - smoothing * log_probs.mean(dim=-1).sum()
+    loss = -(1 - smoothing.share) * chosen.sum()
+    if smoothing.share:
+        loss = loss - smoothing.share * log_probs.mean(dim=-1).sum()
     if not wanted:
         return loss, x, w
     slope = log_probs.exp_()
-    if smoothing:
-        slope -= smoothing / len(w)
-    slope.scatter_add_(1, targets[:, None], torch.full_like(chosen, smoothing - 1))
+    if smoothing.share:
+        slope -= smoothing.share / len(w)
+    slope.scatter_add_(1, targets[:, None], torch.full_like(chosen, smoothing.share - 1))
     slope = slope.to(x.dtype)
     return loss, slope @ w, slope.T @ x
 
 
-def _fused_chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def _fused_chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: Smoothing) -> tuple[Tensor, Tensor, Tensor]:
     """The same as `_chunk` with gradients: in between the products, logits are read a few times and written once."""
-    loss, slope = _compiled_slope()(x @ w.T, targets, smoothing)
+    loss, slope = _compiled_slope()(x @ w.T, targets, smoothing.share)
     return loss, slope @ w, slope.T @ x
 
 
-def _loss_and_slope(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def _loss_and_slope(logits: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:
     """The loss, and its gradient by the logits in their own type; without the scatter, which no compiler fuses."""
     log_probs = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(dim=-1)
-    loss = -(1 - smoothing) * log_probs.gather(1, targets[:, None]).sum() - smoothing * log_probs.mean(dim=-1).sum()
+    loss = -(1 - share) * log_probs.gather(1, targets[:, None]).sum() - share * log_probs.mean(dim=-1).sum()
     is_target = torch.arange(logits.size(1), device=logits.device) == targets[:, None]
-    slope = log_probs.exp() - smoothing / logits.size(1) - (1 - smoothing) * is_target.to(log_probs.dtype)
+    slope = log_probs.exp() - share / logits.size(1) - (1 - share) * is_target.to(log_probs.dtype)
     return loss, slope.to(logits.dtype)
 
 

@@ -18,6 +18,7 @@ from transformer.training.devices import autocast, avoid_faulty_kernels
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import Evaluation, States, decoder_states, evaluate, summed_loss
 from transformer.training.events import Evaluated, StepDone, as_event, not_finite
+from transformer.training.loss import Smoothing
 from transformer.training.schedule import learning_rate
 from transformer.training.state import TrainState, weights_of
 
@@ -36,6 +37,8 @@ class Stepper:
         precision: Precision,
         clock: Callable[[], float],
         team: Team = ALONE,
+        *,
+        smoothing: Smoothing,
     ) -> None:
         self.state = state
         self.team = team
@@ -50,7 +53,7 @@ class Stepper:
         self.parameters = list(state.model.parameters())  # walking through the modules takes a millisecond
         plain = decoder_states(state.model)
         states: States = torch.compile(plain, dynamic=True) if config.compile else plain
-        self.loss = team.shared(_SummedLoss(state, config, states))
+        self.loss = team.shared(_SummedLoss(state, smoothing, states, compiled=config.compile))
         if not team.leads:  # another dropout than rank 0's, and another after each start
             with state.own_generators():
                 torch.manual_seed(hash((config.seed, team.rank, state.step)))
@@ -131,18 +134,16 @@ class Stepper:
 class _SummedLoss(nn.Module):
     """`summed_loss` as a module, which is what gradients can be shared around."""
 
-    def __init__(self, state: TrainState, config: TrainConfig, states: States) -> None:
+    def __init__(self, state: TrainState, smoothing: Smoothing, states: States, *, compiled: bool) -> None:
         super().__init__()
         self.model = state.model
         self.device = state.device
-        self.config = config
+        self.smoothing = smoothing
         self.states = states
+        self.compiled = compiled
 
     def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        config = self.config
-        return summed_loss(
-            self.model, batch, self.device, config.label_smoothing, states=self.states, compiled=config.compile
-        )
+        return summed_loss(self.model, batch, self.device, self.smoothing, states=self.states, compiled=self.compiled)
 
 
 @dataclass(frozen=True)
