@@ -6,7 +6,7 @@ Only plain values live here. Contradictions are refused when a config is built, 
 import math
 from dataclasses import dataclass, field, fields
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre", "none"]
@@ -203,11 +203,6 @@ class ModelConfig:
             self.positions != "rotary" or self.d_head % 2 == 0,
             f"d_model / n_heads ({self.d_head}) must be even for rotary positions: dimensions are turned in pairs",
         )
-        _require(self.family == "transformer", f"family ({self.family!r}) must be transformer")
-        _one_of("activation", self.activation, Activation)
-        _one_of("norm", self.norm, NormPlacement)
-        _one_of("positions", self.positions, PositionKind)
-        _one_of("score", self.score, ScoreKind)
         _require(
             self.score != "additive" or self.scale_scores,
             f"scale_scores (False) is for dot products and would do nothing: the score is {self.score}",
@@ -290,9 +285,6 @@ class RecurrentConfig:
     def __post_init__(self) -> None:
         _check_types(self)
         _check_limits(self)
-        _require(self.family == "rnn", f"family ({self.family!r}) must be rnn")
-        _one_of("cell", self.cell, CellKind)
-        _one_of("attention", self.attention, RecurrentAttentionKind)
         _require(
             not self.bidirectional or self.d_model % 2 == 0,
             f"d_model ({self.d_model}) must be even where the encoder reads both ways: each direction has half of it",
@@ -425,7 +417,6 @@ class ConvolutionalConfig:
     def __post_init__(self) -> None:
         _check_types(self)
         _check_limits(self)
-        _require(self.family == "conv", f"family ({self.family!r}) must be conv")
         _require(self.kernel % 2 == 1, f"kernel ({self.kernel}) must be an odd number of at most 9")
         _check_special_ids(self)
 
@@ -552,7 +543,6 @@ class CorpusConfig:
 
     def __post_init__(self) -> None:
         _check_types(self)
-        _one_of("tokenizer", self.tokenizer, TokenizerKind)
         longest = self.longest
         _require(
             longest is None or FEWEST_SYMBOLS <= longest <= MOST_SYMBOLS,
@@ -721,9 +711,6 @@ class TrainConfig:
         _check_limits(self)
         target = self.target_exact_match
         _require(target is None or 0 < target <= 1, f"target_exact_match ({target}) must lie in (0, 1]")
-        _one_of("schedule", self.schedule, ScheduleKind)
-        _one_of("optimizer", self.optimizer, OptimizerKind)
-        _one_of("precision", self.precision, Precision)
         plateau = wsd_plateau(self.max_steps)
         _require(
             self.schedule != "wsd" or self.warmup_steps <= plateau,
@@ -810,7 +797,6 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         _check_types(self)
-        _one_of("method", self.method, DecodeMethod)
         longest = self.max_length
         _require(longest is None or longest >= 1, f"max_length ({longest}) must be at least 1")
         for name in ("min_length", "no_repeat_ngram"):
@@ -895,9 +881,12 @@ def _check_limits(config: Any) -> None:
 
 
 def _check_types(config: Any) -> None:
-    """Refuses text, fractions and not-a-number where a number is due, as a hand-edited file may hold them."""
+    """Refuses text, fractions and not-a-number where a number is due, and words that are not among a setting's, as a
+    hand-edited file may hold them."""
     for each in fields(config):
         value, kinds = getattr(config, each.name), get_args(each.type) or (each.type,)
+        if get_origin(each.type) is Literal:
+            _one_of(each.name, value, each.type)
         said = f"{each.name} ({value!r}) must be"
         if value is None and NoneType in kinds:
             continue
@@ -921,7 +910,8 @@ def _is_finite_number(value: object) -> bool:
 
 def _one_of(name: str, value: str, choices: object) -> None:
     allowed = choices.__args__  # type: ignore[attr-defined]
-    _require(value in allowed, f"{name} ({value!r}) must be one of: {', '.join(allowed)}")
+    said = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
+    _require(value in allowed, f"{name} ({value!r}) must be {said}")
 
 
 PRESETS: dict[str, ModelConfig] = {
