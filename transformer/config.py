@@ -18,6 +18,7 @@ ScheduleKind = Literal["paper", "constant", "cosine", "wsd"]
 OptimizerKind = Literal["adamw", "muon"]
 TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
 Precision = Literal["auto", "float32", "bfloat16"]
+SmoothingKind = Literal["uniform", "unigram"]
 DecodeMethod = Literal["greedy", "beam", "sample"]
 LengthNorm = Literal["paper", "length"]
 
@@ -638,6 +639,12 @@ class TrainConfig:
         "Share of the probability spread over all tokens (section 5.4).",
         share=True,
         step=0.05,
+    )
+    smoothing: SmoothingKind = setting(
+        "uniform",
+        "Smoothed towards",
+        "How label smoothing spreads its share: over all tokens alike (uniform, as in the paper), or over each in "
+        "proportion to how often training predicts it (unigram: Pereyra et al. 2017).",
     )
     beta1: float = setting(0.9, "Adam beta 1", "Adam's decay of the mean gradient.", share=True, step=0.01)
     beta2: float = setting(0.98, "Adam beta 2", "Adam's decay of the mean squared gradient.", share=True, step=0.01)

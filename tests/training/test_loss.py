@@ -1,14 +1,19 @@
 """The label-smoothed loss: torch's meaning of smoothing, sums over real tokens, and a sane start."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
 from random_models import ragged_batch, random_model
 
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, TrainConfig
+from transformer.data.batches import BatchStream
 from transformer.model.transformer import Transformer
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import EOS
+from transformer.text.word_tokenizer import train_words
 from transformer.training import loss as losses
 from transformer.training.loss import Smoothing, smoothed_cross_entropy
 
@@ -60,21 +65,47 @@ def test_the_first_loss_is_near_the_logarithm_of_the_vocabulary(tied, vocab_size
     assert abs(loss.item() - math.log(vocab_size)) < 1
 
 
+@pytest.mark.parametrize("over", [None, "words"], ids=["uniform", "unigram"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("is_fused", [False, True], ids=["as on a CPU", "as compiled on a GPU"])
-def test_the_loss_by_chunks_is_that_of_all_logits(monkeypatch, within, smoothing, is_fused):
+def test_the_loss_by_chunks_is_that_of_all_logits(monkeypatch, within, smoothing, is_fused, over):
     monkeypatch.setattr(losses, "_CHUNK", 1_000)  # several chunks, the last of fewer rows
     if is_fused:
         monkeypatch.setattr(losses, "_compiled_slope", lambda: losses._loss_and_slope)
         monkeypatch.setattr(losses, "_chunk", lambda x, w, targets, s, wanted: losses._fused_chunk(x, w, targets, s))
     leaves = [torch.randn(n, 8, dtype=torch.float64, requires_grad=True) for n in (50, 90)]
     targets = torch.randint(90, (50,))
-    found = losses.projected_cross_entropy(*leaves, targets, Smoothing(smoothing)) * 3
-    expected = smoothed_in_double(F.linear(*leaves), targets, smoothing) * 3
+    spread = torch.full((90,), 1 / 90, dtype=torch.float64) if over is None else torch.rand(90).double().softmax(0)
+    given = Smoothing(smoothing, None if over is None else spread)
+    found = losses.projected_cross_entropy(*leaves, targets, given) * 3
+    expected = smoothed_in_double(F.linear(*leaves), targets, smoothing, spread) * 3
     within(found, expected, 1e-9)
     for one, other in zip(*(torch.autograd.grad(loss, leaves) for loss in (found, expected)), strict=True):
         within(one, other, 1e-11)
 
 
-def smoothed_in_double(logits, targets, smoothing):
-    return F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
+def smoothed_in_double(logits, targets, smoothing, spread):
+    """The cross-entropy against the target distribution, written out."""
+    wanted = (1 - smoothing) * F.one_hot(targets, len(spread)).double() + smoothing * spread
+    return -(wanted * logits.log_softmax(dim=-1)).sum()
+
+
+def test_a_unigram_smoothing_follows_what_training_predicts(within):
+    pairs = [Pair("a b", "a a b"), Pair("c", "a"), Pair("a " * 40, "c")]  # the last one is too long for the model
+    words = train_words([side for pair in pairs for side in (pair.source, pair.target)], None)
+    stream = BatchStream(pairs, words, batch_tokens=64, seed=0, max_length=16)
+    config = TrainConfig(label_smoothing=0.2, smoothing="unigram")
+    over = losses.smoothing_of(config, stream, words.vocab_size + 1, torch.device("cpu")).over
+    expected = torch.zeros(words.vocab_size + 1)
+    for token, count in zip([*words.encode_target("a b"), EOS], (3, 1, 2), strict=True):
+        expected[token] = count / 6
+    within(over, expected, 1e-7)
+    for other in ({"smoothing": "uniform"}, {"label_smoothing": 0.0}):
+        assert losses.smoothing_of(replace(config, **other), stream, words.vocab_size, torch.device("cpu")).over is None
+
+
+def test_a_unigram_smoothing_is_that_of_the_target_distribution_written_out(within):
+    logits, targets, over = torch.randn(7, 11), torch.randint(11, (7,)), torch.rand(11).softmax(0)
+    expected = smoothed_in_double(logits.double(), targets, 0.3, over.double())
+    within(smoothed_cross_entropy(logits, targets, Smoothing(0.3, over)).double(), expected, 1e-4)
+    assert smoothed_cross_entropy(logits, targets, Smoothing(0.0, over)) == smoothed_cross_entropy(logits, targets)

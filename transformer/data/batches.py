@@ -117,6 +117,14 @@ class BatchStream:
             at = next_pool
             order = self._order(at.epoch) if is_last_pool else order
 
+    def target_counts(self, vocab_size: int) -> Int[np.ndarray, " vocab"]:
+        """Counts how often each token is to be predicted in one epoch, eos included."""
+        fitting = [example for example in map(self._example, range(len(self.pairs))) if _fits(example, self.max_length)]
+        targets = np.fromiter(chain.from_iterable(target for _, target in fitting), dtype=np.int64)
+        counts = np.bincount(targets, minlength=vocab_size)
+        counts[EOS] += len(fitting)
+        return counts
+
     @property
     def pool_size(self) -> int:
         """Pairs that are encoded and sorted together: at least POOL_SIZE, and enough for a few dozen batches."""

@@ -14,7 +14,7 @@ from transformer.training.devices import autocast, faster_precision, generator_s
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import fitting, summed_loss
 from transformer.training.events import Event, Finished, Reason
-from transformer.training.loss import Smoothing
+from transformer.training.loss import smoothing_of
 from transformer.training.state import TrainState, load_weights, mean_weights
 from transformer.training.step import Stepper
 
@@ -50,7 +50,8 @@ def train_steps(
         position=state.position,
         width_multiple=_width_multiple(precision, state.device, state.model.config.max_length),
     )
-    stepper = Stepper(state, config, tokenizer, precision, clock, team, smoothing=Smoothing(config.label_smoothing))
+    smoothing = smoothing_of(config, stream, state.model.config.vocab_size, state.device)
+    stepper = Stepper(state, config, tokenizer, precision, clock, team, smoothing=smoothing)
     batches = iter(stream)
     validation = fitting(corpus.validation, tokenizer, state.model.config.max_length, config.evaluate_pairs)
     state.model.train()

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from transformer.config import TrainConfig
+from transformer.data.batches import BatchStream
 from transformer.model.layers import is_autocast
 
 _CHUNK = 2**21
@@ -20,24 +22,37 @@ _CHUNK_OF_GPU = 2**27
 
 @dataclass(frozen=True)
 class Smoothing:
-    """The part of the distribution that a training aims at which is not the target's."""
+    """The share of the distribution aimed at that is not the right token's, and where it goes (section 5.4)."""
 
     share: float = 0.0
+    over: Float[Tensor, " vocab"] | None = None
+    """The distribution over which the share is spread; None: uniform."""
 
 
 UNSMOOTHED = Smoothing()
 
 
+def smoothing_of(config: TrainConfig, stream: BatchStream, vocab_size: int, device: torch.device) -> Smoothing:
+    """Returns the smoothing of a training on these batches; only `unigram` reads their text."""
+    if config.smoothing == "uniform" or config.label_smoothing == 0:
+        return Smoothing(config.label_smoothing)
+    counts = torch.from_numpy(stream.target_counts(vocab_size)).float()
+    return Smoothing(config.label_smoothing, over=(counts / counts.sum().clamp(min=1)).to(device))
+
+
 def smoothed_cross_entropy(
     logits: Float[Tensor, "position vocab"], targets: Int[Tensor, " position"], smoothing: Smoothing = UNSMOOTHED
 ) -> Float[Tensor, ""]:
-    """The cross-entropy in nats against 1 - share on the target plus share / vocab everywhere, summed.
+    """The cross-entropy in nats against 1 - share on the target plus the share spread over all tokens, summed.
 
-    The uniform part covers all classes, the target among them (Szegedy et al. 2016, and torch; the authors'
+    The spread part covers all classes, the target among them (Szegedy et al. 2016, and torch; the authors'
     tensor2tensor spreads it over the others). Only real positions may be given: divide by their number, and across
     accumulated micro-batches by the number in all of them. Computed in float32 whatever the logits' type.
     """
-    return F.cross_entropy(logits.float(), targets, label_smoothing=smoothing.share, reduction="sum")
+    if smoothing.over is None:
+        return F.cross_entropy(logits.float(), targets, label_smoothing=smoothing.share, reduction="sum")
+    sharp = F.cross_entropy(logits.float(), targets, reduction="sum")
+    return (1 - smoothing.share) * sharp - smoothing.share * _spread(logits.float().log_softmax(-1), smoothing.over)
 
 
 def projected_cross_entropy(
@@ -104,12 +119,12 @@ def _chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: Smoothing, wanted: 
     chosen = log_probs.gather(1, targets[:, None])
     loss = -(1 - smoothing.share) * chosen.sum()
     if smoothing.share:
-        loss = loss - smoothing.share * log_probs.mean(dim=-1).sum()
+        loss = loss - smoothing.share * _spread(log_probs, smoothing.over)
     if not wanted:
         return loss, x, w
     slope = log_probs.exp_()
     if smoothing.share:
-        slope -= smoothing.share / len(w)
+        slope -= _shares(smoothing.share, smoothing.over, len(w))
     slope.scatter_add_(1, targets[:, None], torch.full_like(chosen, smoothing.share - 1))
     slope = slope.to(x.dtype)
     return loss, slope @ w, slope.T @ x
@@ -117,19 +132,29 @@ def _chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: Smoothing, wanted: 
 
 def _fused_chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: Smoothing) -> tuple[Tensor, Tensor, Tensor]:
     """The same as `_chunk` with gradients: in between the products, logits are read a few times and written once."""
-    loss, slope = _compiled_slope()(x @ w.T, targets, smoothing.share)
+    loss, slope = _compiled_slope()(x @ w.T, targets, smoothing.share, smoothing.over)
     return loss, slope @ w, slope.T @ x
 
 
-def _loss_and_slope(logits: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:
+def _loss_and_slope(logits: Tensor, targets: Tensor, share: float, over: Tensor | None) -> tuple[Tensor, Tensor]:
     """The loss, and its gradient by the logits in their own type; without the scatter, which no compiler fuses."""
     log_probs = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(dim=-1)
-    loss = -(1 - share) * log_probs.gather(1, targets[:, None]).sum() - share * log_probs.mean(dim=-1).sum()
+    loss = -(1 - share) * log_probs.gather(1, targets[:, None]).sum() - share * _spread(log_probs, over)
     is_target = torch.arange(logits.size(1), device=logits.device) == targets[:, None]
-    slope = log_probs.exp() - share / logits.size(1) - (1 - share) * is_target.to(log_probs.dtype)
+    slope = log_probs.exp() - _shares(share, over, logits.size(1)) - (1 - share) * is_target.to(log_probs.dtype)
     return loss, slope.to(logits.dtype)
 
 
+def _spread(log_probs: Tensor, over: Tensor | None) -> Tensor:
+    """The mean log-probability of a token drawn from a distribution, summed over positions."""
+    return log_probs.mean(dim=-1).sum() if over is None else (log_probs @ over.to(log_probs.dtype)).sum()
+
+
+def _shares(share: float, over: Tensor | None, vocab_size: int) -> Tensor | float:
+    """The part of the share that each token gets."""
+    return share / vocab_size if over is None else share * over
+
+
 @cache
-def _compiled_slope() -> Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]:
+def _compiled_slope() -> Callable[[Tensor, Tensor, float, Tensor | None], tuple[Tensor, Tensor]]:
     return torch.compile(_loss_and_slope)

@@ -1,5 +1,7 @@
 """Plans of recurrent models on the Train page."""
 
+from dataclasses import replace
+
 import pytest
 from page_models import field, open_page, texts
 
@@ -67,3 +69,12 @@ def test_the_page_shows_its_fields_and_no_others():
 def test_its_costs_are_estimated():
     said = texts(open_page("train", corpus="reverse", family="rnn", attention="additive", look="costs"))
     assert "Parameters | **415,360**" in said
+
+
+def test_another_family_keeps_what_was_chosen_where_its_recipe_does_not_differ():
+    plan = replace(recommended("reverse"), weight_decay=0.1, seed=5, learning_rate=0.5, d_model=96)
+    other = plan.with_family("rnn")
+    assert (other.weight_decay, other.seed) == (0.1, 5)
+    recipe = recommended("reverse", "rnn")
+    assert (other.learning_rate, other.d_model, other.beta2) == (recipe.learning_rate, recipe.d_model, recipe.beta2)
+    assert other.with_family("transformer") == replace(recommended("reverse"), weight_decay=0.1, seed=5)
