@@ -58,8 +58,8 @@ def _settings() -> dict[str, Setting]:
 
 SETTINGS: dict[str, Setting] = _settings()
 """The setting behind each field; one that several families have is the Transformer's."""
-OLD_NAMES = {f"{setting.section}.{setting.name}": name for name, setting in SETTINGS.items()}
-"""The fields by the names that settings have on the command line."""
+FIELD_OF = {f"{setting.section}.{setting.name}": name for name, setting in SETTINGS.items()}
+"""The field of each setting, by the setting's name on the command line."""
 FIELDS_OF: dict[str, tuple[str, ...]] = {
     family: tuple(item.name for item in fields(config) if item.name not in _FOUND_OUT)
     for family, config in FAMILIES.items()

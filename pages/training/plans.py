@@ -12,10 +12,10 @@ from typing import Any, Self
 from pages.shared.url.url_state import TEXTS, Form, Param, Parameters, Problem, Refused, UrlState, param
 from pages.training.corpora import config_name, of_run, recipe_of
 from pages.training.plan_fields import (
+    FIELD_OF,
     FIELDS_OF,
     NO_STEP_LIMIT,
     OF_MODELS,
-    OLD_NAMES,
     OWN,
     PARTS,
     RECIPE,
@@ -97,7 +97,8 @@ class Plan(_Settings):
         return self.family == "transformer"
 
     def with_family(self, family: str) -> "Plan":
-        """The recommended plan of another family of models, for the same text."""
+        """The plan of another family of models for the same text: its recipe, and of what was chosen for the training
+        all that its recipe does not set otherwise."""
         old, new = self.recipe, recommended(self.corpus, family, *self.text)
         differ = {name for name in SETTINGS if getattr(old, name) != getattr(new, name)}
         return replace(self, family=family, **{name: getattr(new, name) for name in OF_MODELS | differ})
@@ -280,8 +281,8 @@ def _of_old_link(given: str | Sequence[str]) -> tuple[dict[str, str], tuple[Prob
     found, problems = {}, []
     for text in (given,) if isinstance(given, str) else given:
         name, _, value = text.partition("=")
-        if name in OLD_NAMES:
-            found[OLD_NAMES[name]] = {"true": "on", "false": "off", "null": ""}.get(value, value.strip('"'))
+        if name in FIELD_OF:
+            found[FIELD_OF[name]] = {"true": "on", "false": "off", "null": ""}.get(value, value.strip('"'))
         else:
             problems.append(
                 Problem("corpus", TEXTS("nonsense.setting", text=short(text), expected=TEXTS("expected.known")))

@@ -8,14 +8,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from random_models import EVERY_BUILD
-from tiny_runs import CPU, MODEL, event_losses, events, settings, state, tokenizer
+from tiny_runs import CPU, MODEL, corpus, event_losses, events, settings, state, tokenizer
 
-from transformer.data.batches import make_batch
+from transformer.data.batches import BatchStream, make_batch
 from transformer.training import evaluation, step
 from transformer.training.devices import avoid_faulty_kernels
+from transformer.training.evaluation import summed_loss
 from transformer.training.events import TrainingError
 from transformer.training.loop import _width_multiple
-from transformer.training.loss import Smoothing
+from transformer.training.loss import Smoothing, smoothing_of
 from transformer.training.optimizer import build_optimizer
 from transformer.training.state import new_state, weights_of
 
@@ -53,6 +54,27 @@ def test_the_reported_loss_is_the_smoothed_one_per_real_token():
     stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0, smoothing=Smoothing(0.1))
     stepper.step(iter([(batch, now.position)]))
     assert stepper.read()[0].loss == pytest.approx(expected.item(), abs=1e-5)
+
+
+def unlike(config):
+    """A training whose model finds some tokens far more probable than others, always the same ones."""
+    start = state(config, replace(MODEL, dropout=0.0, embedding_dropout=0.0))
+    with torch.no_grad():
+        start.model.projection.weight *= torch.arange(MODEL.vocab_size)[:, None]
+    return start
+
+
+def test_a_training_aims_at_the_distribution_that_its_config_names():
+    config = settings(smoothing="unigram", label_smoothing=0.5, max_steps=1)
+    stream = BatchStream(corpus().train, tokenizer(), batch_tokens=64, seed=0, max_length=32)
+    now, (batch, _) = unlike(config), next(iter(stream))
+    aimed = smoothing_of(config, stream, MODEL.vocab_size, CPU)
+    for smoothing in (aimed, Smoothing(0.5)):
+        expected = summed_loss(now.model, batch, CPU, smoothing).item() / batch.n_tokens
+        asked = "uniform" if smoothing.over is None else "unigram"
+        first = events(unlike(config), replace(config, smoothing=asked))[0]
+        assert first.loss == pytest.approx(expected, rel=1e-5)
+    assert summed_loss(now.model, batch, CPU, aimed).item() / batch.n_tokens != pytest.approx(expected, rel=1e-3)
 
 
 def test_cudnn_s_attention_is_kept_out_of_training_on_cuda_alone(monkeypatch):

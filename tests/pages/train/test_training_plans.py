@@ -1,5 +1,6 @@
 """The plan behind the Train page's fields: it survives a URL, and refuses in sentences that name the way out."""
 
+import random
 from dataclasses import asdict, replace
 
 import pytest
@@ -7,10 +8,10 @@ from page_runs import made_run
 
 from pages.train.plan_errors import faults, notes
 from pages.training import corpora, durations
-from pages.training.plan_fields import CHOICES, NO_STEP_LIMIT, OWN, PARTS, RECIPE
+from pages.training.plan_fields import CHOICES, NO_STEP_LIMIT, OWN, PARTS, RECIPE, SETTINGS, SWITCHES
 from pages.training.plans import Plan, lines_of, plan_of, recommended
 from transformer.access.people import NOBODY, Person, acting_as
-from transformer.config import PRESETS, missing_parts
+from transformer.config import FAMILIES, PRESETS, missing_parts
 from transformer.data.corpora import CORPORA, CorpusError
 from transformer.data.recipes import RECIPES
 from transformer.data.uploads import save_upload
@@ -138,6 +139,21 @@ def test_two_faults_are_both_said():
 def test_every_bad_field_has_its_sentence_whatever_is_wrong_elsewhere(changes):
     plan = replace(recommended("reverse"), **changes)
     assert set(faults(plan)) == set(changes)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_plan_without_a_fault_has_settings_that_a_run_can_have(family):
+    draw, numbers, accepted = random.Random(0), (-1, 0, 0.5, 1, 2, 3, 8, 63, 100, 1e6, None), 0
+    for _ in range(300):
+        changes: dict = {}
+        for name in draw.sample(sorted(SETTINGS.keys() - {"corpus", "columns", "device"}), 4):
+            values = (True, False) if name in SWITCHES else CHOICES.get(name, numbers)
+            changes[name] = draw.choice(values)
+        plan = replace(recommended("reverse", family), **changes)
+        if not faults(plan):
+            plan.configs()  # raises nothing
+            accepted += 1
+    assert accepted > 50
 
 
 def test_a_longest_string_is_for_the_tasks_that_have_one():
