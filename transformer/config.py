@@ -3,10 +3,10 @@
 Only plain values live here. Contradictions are refused when a config is built, so that nothing downstream has to check.
 """
 
-import math
-from dataclasses import dataclass, field, fields
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from transformer.setting import Check, about, setting
 
 Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre", "none"]
@@ -36,49 +36,6 @@ WIDEST_BEAM = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
-    """The label, help and limits of a setting."""
-
-    label: str
-    """The name in a form or at the head of a column."""
-    help: str
-    """A sentence or two, for the form and the command line."""
-    least: float | None = None
-    above: float | None = None
-    """Numbers are greater than this."""
-    share: bool = False
-    """True if it lies in [0, 1)."""
-    most: float | None = None
-    """The largest number."""
-    step: float = 1
-    """The amount that one press of + adds."""
-    empty: str = ""
-    """The meaning of an empty field in a word, such as "never", where it may be left empty."""
-
-
-def setting(
-    default: Any,
-    label: str,
-    help: str,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    share: bool = False,
-    most: float | None = None,
-    step: float = 1,
-    empty: str = "",
-) -> Any:
-    """A field of a config that says everything about itself; the arguments are those of `About`."""
-    about = About(label=label, help=help, least=least, above=above, share=share, most=most, step=step, empty=empty)
-    return field(default=default, metadata={"about": about, "help": help})
-
-
-def about(config: type, name: str) -> About:
-    """Returns the label, help and limits of this setting."""
-    return config.__dataclass_fields__[name].metadata["about"]
-
-
-@dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """The architecture of one encoder-decoder Transformer (section 3); the defaults are the paper's base model."""
 
@@ -89,7 +46,14 @@ class ModelConfig:
         37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1, most=MAX_VOCABULARY
     )
     d_model: int = setting(512, "d_model", "Width of every sublayer's input and output.", least=1, most=4096, step=32)
-    n_heads: int = setting(8, "Heads", "Attention heads; each has d_k = d_v = d_model / n_heads.", least=1, most=64)
+    n_heads: int = setting(
+        8,
+        "Heads",
+        "Attention heads; each has d_k = d_v = d_model / n_heads.",
+        noun="the number of heads",
+        least=1,
+        most=64,
+    )
     d_ff: int = setting(2048, "d_ff", "Inner width of the feed-forward sublayer.", least=1, most=16_384, step=32)
     n_encoder_layers: int = setting(6, "Encoder layers", "Encoder layers.", least=1, most=24)
     n_decoder_layers: int = setting(6, "Decoder layers", "Decoder layers.", least=1, most=24)
@@ -110,11 +74,13 @@ class ModelConfig:
         "How token order enters: the paper's fixed sinusoids, a learned table, not at all, or inside self-"
         "attention alone: queries and keys turned by their position (rotary), or scores lowered with distance"
         " (alibi).",
+        noun="positions",
     )
     max_length: int = setting(
         256,
         "Longest sentence, tokens",
         "Longest source or target in tokens; pairs with a longer side are skipped. A learned table has this many rows.",
+        noun="the longest sentence",
         least=1,
         most=LONGEST_MODEL,
         step=16,
@@ -164,11 +130,13 @@ class ModelConfig:
         "How well a query matches a key: their dot product (section 3.2.1), v · tanh(q + k) with a learned vector v "
         "for each head (additive: Bahdanau et al. 2015), which is slower, or q · W k with a learned matrix W for each "
         "head (multiplicative: Luong et al. 2015).",
+        noun="the score",
     )
     scale_scores: bool = setting(
         True,
         "Scores divided by √d_k",
         "Attention scores are divided by sqrt(d_k) (section 3.2.1).",
+        noun="the division by √d_k",
     )
     residual: bool = setting(
         True,
@@ -190,29 +158,39 @@ class ModelConfig:
     eos_id: int = setting(2, "End id", "Token id that ends every source and target.")
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _check_limits(self)
-        _require(
-            self.d_model % self.n_heads == 0,
-            f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})",
-        )
-        _require(
-            self.positions != "sinusoidal" or self.d_model % 2 == 0,
-            f"d_model ({self.d_model}) must be even for sinusoidal positions: each frequency needs a sine and a cosine",
-        )
-        _require(
-            self.positions != "rotary" or self.d_head % 2 == 0,
-            f"d_model / n_heads ({self.d_head}) must be even for rotary positions: dimensions are turned in pairs",
-        )
-        _require(
-            self.score != "additive" or self.scale_scores,
-            f"scale_scores (False) is for dot products and would do nothing: the score is {self.score}",
-        )
-        _require(
-            self.score == "dot" or self.positions != "rotary",
-            f"positions (rotary) need dot products, whose rotations leave the distance: the score is {self.score}",
-        )
-        _check_special_ids(self)
+        check = Check(self)
+        if check.sound("d_model", "n_heads") and self.d_model % self.n_heads:
+            check.add(
+                "d_model",
+                "must be divisible by {n_heads}, as each head gets an equal part",
+                f"take {_nearest_widths(self)}, or another number of heads",
+            )
+        if check.sound("d_model", "n_heads", "positions") and self.positions == "sinusoidal" and self.d_model % 2:
+            check.add(
+                "d_model",
+                "must be even for sinusoidal positions, as each frequency needs a sine and a cosine",
+                f"take {_nearest_widths(self)}",
+            )
+        if check.sound("d_model", "n_heads", "positions") and self.positions == "rotary" and self.d_head % 2:
+            check.add(
+                "d_model",
+                f"gives each of {{n_heads}} an odd part ({self.d_head}), and rotary positions turn dimensions in pairs",
+                f"take {_nearest_widths(self)}",
+            )
+        if check.sound("score", "scale_scores") and self.score == "additive" and not self.scale_scores:
+            check.add(
+                "score",
+                "is never divided by √d_k, so that {scale_scores} would do nothing",
+                "switch that on, or take dot products",
+            )
+        if check.sound("score", "positions") and self.score != "dot" and self.positions == "rotary":
+            check.add(
+                "score",
+                "cannot go with {positions}, as only dot products keep the distance of two turned vectors",
+                "take other positions, or dot products",
+            )
+        _check_special_ids(self, check)
+        check.refuse()
 
     @property
     def d_head(self) -> int:
@@ -259,6 +237,7 @@ class RecurrentConfig:
         "Attention",
         "none: the decoder starts from one fixed vector and sees no more of the source. additive: Bahdanau et al. "
         "2015; dot, general: Luong et al. 2015.",
+        noun="attention",
     )
     input_feeding: bool = setting(
         False,
@@ -270,6 +249,7 @@ class RecurrentConfig:
         256,
         "Longest sentence, tokens",
         "Longest source or target in tokens; pairs with a longer side are skipped.",
+        noun="the longest sentence",
         least=1,
         most=LONGEST_MODEL,
         step=16,
@@ -284,18 +264,21 @@ class RecurrentConfig:
     eos_id: int = setting(2, "End id", "Token id that ends every source and target.")
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _check_limits(self)
-        _require(
-            not self.bidirectional or self.d_model % 2 == 0,
-            f"d_model ({self.d_model}) must be even where the encoder reads both ways: each direction has half of it",
-        )
-        _require(
-            not self.input_feeding or self.attention in ("dot", "general"),
-            "input_feeding (True) is for dot and general attention and would do nothing: attention is "
-            f"{self.attention}",
-        )
-        _check_special_ids(self)
+        check = Check(self)
+        if check.sound("d_model", "bidirectional") and self.bidirectional and self.d_model % 2:
+            check.add(
+                "d_model",
+                "must be even where the encoder reads both ways, as each direction has half of it",
+                f"take {self.d_model - 1} or {self.d_model + 1}",
+            )
+        if check.sound("input_feeding", "attention") and self.input_feeding and self.attention in ("none", "additive"):
+            check.add(
+                "input_feeding",
+                "is for dot and general attention and would do nothing with {attention}",
+                "switch it off, or take one of them",
+            )
+        _check_special_ids(self, check)
+        check.refuse()
 
     @property
     def n_heads(self) -> int:
@@ -402,6 +385,7 @@ class ConvolutionalConfig:
         256,
         "Longest sentence, tokens",
         "Longest source or target in tokens; pairs with a longer side are skipped.",
+        noun="the longest sentence",
         least=1,
         most=LONGEST_MODEL,
         step=16,
@@ -416,10 +400,11 @@ class ConvolutionalConfig:
     eos_id: int = setting(2, "End id", "Token id that ends every source and target.")
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _check_limits(self)
-        _require(self.kernel % 2 == 1, f"kernel ({self.kernel}) must be an odd number of at most 9")
-        _check_special_ids(self)
+        check = Check(self)
+        if check.sound("kernel") and self.kernel % 2 == 0:
+            check.add("kernel", "must be odd", f"take {self.kernel - 1} or {self.kernel + 1}")
+        _check_special_ids(self, check)
+        check.refuse()
 
     def dilation(self, layer: int) -> int:
         """Returns the distance between two neighbouring positions that a layer looks at."""
@@ -524,6 +509,9 @@ class CorpusConfig:
         None,
         "Longest string, symbols",
         "Strings of copy, reverse and sort have 1 to so many symbols; left empty: 10.",
+        noun="the longest string",
+        least=FEWEST_SYMBOLS,
+        most=MOST_SYMBOLS,
         empty="10",
     )
     tokenizer: TokenizerKind = setting(
@@ -543,18 +531,12 @@ class CorpusConfig:
     )
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        longest = self.longest
-        _require(
-            longest is None or FEWEST_SYMBOLS <= longest <= MOST_SYMBOLS,
-            f"longest ({longest}) must lie between {FEWEST_SYMBOLS} and {MOST_SYMBOLS}, or be left empty",
-        )
-        named = None if self.columns is None else [part.strip() for part in self.columns.split(",")]
-        _require(
-            named is None or (len(named) == 2 and all(named) and named[0] != named[1]),
-            f"columns ({self.columns!r}) must name two columns with a comma between them, the source first: en,fr",
-        )
-        _check_limits(self)
+        check = Check(self)
+        if check.sound("columns") and self.columns is not None:
+            named = [part.strip() for part in self.columns.split(",")]
+            if not (len(named) == 2 and all(named) and named[0] != named[1]):
+                check.add("columns", "must name two columns with a comma between them, the source first", "en,fr")
+        check.refuse()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -565,6 +547,7 @@ class TrainConfig:
         1_000,
         "End after, steps",
         "Optimiser steps after which training ends.",
+        noun="the number of steps",
         least=1,
         most=1_000_000,
     )
@@ -572,6 +555,7 @@ class TrainConfig:
         None,
         "End after, seconds",
         "Seconds of training after which it ends; with steps too, whichever comes first. Left empty: no limit.",
+        noun="the number of seconds",
         above=0,
         most=1_000_000,
         empty="no limit",
@@ -580,12 +564,16 @@ class TrainConfig:
         None,
         "End early at exact match",
         "End as soon as validation exact match (0..1) reaches this; left empty: train to the end.",
+        noun="exact match",
+        above=0,
+        most=1,
         empty="never",
     )
     patience: int | None = setting(
         None,
         "End early without gain, evaluations",
         "End after this many evaluations in a row without a lower validation loss; left empty: train to the end.",
+        noun="the number of evaluations",
         above=0,
         most=10_000,
         empty="never",
@@ -610,6 +598,7 @@ class TrainConfig:
         "Schedule",
         "Course of the learning rate: the paper's warm-up and inverse square root, constant, cosine to zero, or wsd: "
         "constant, then straight to zero over the last 60 % of the steps.",
+        noun="the schedule",
     )
     optimizer: OptimizerKind = setting(
         "adamw",
@@ -629,6 +618,7 @@ class TrainConfig:
         100,
         "Warm-up, steps",
         "Steps of linear warm-up (every schedule).",
+        noun="the warm-up",
         least=0,
         most=1_000_000,
         step=50,
@@ -714,16 +704,16 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _check_limits(self)
-        target = self.target_exact_match
-        _require(target is None or 0 < target <= 1, f"target_exact_match ({target}) must lie in (0, 1]")
-        plateau = wsd_plateau(self.max_steps)
-        _require(
-            self.schedule != "wsd" or self.warmup_steps <= plateau,
-            f"warmup_steps ({self.warmup_steps}) must end within the first {1 - WSD_DECAY:.0%} of max_steps "
-            f"({self.max_steps}), by step {plateau}: from there on the schedule wsd falls",
-        )
+        check = Check(self)
+        if check.sound("max_steps", "schedule", "warmup_steps") and self.schedule == "wsd":
+            plateau = wsd_plateau(self.max_steps)
+            if self.warmup_steps > plateau:
+                check.add(
+                    "warmup_steps",
+                    f"must end by step {plateau:,}, from which {{schedule}} falls to 0",
+                    "take fewer steps of warm-up, more in all, or another schedule",
+                )
+        check.refuse()
 
     @property
     def final_weights(self) -> Literal["latest", "averaged", "best"]:
@@ -803,7 +793,7 @@ class DecodeConfig:
     """Keep keys and values between steps; switched off where an intervention would make them wrong."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        Check(self).refuse()
         longest = self.max_length
         _require(longest is None or longest >= 1, f"max_length ({longest}) must be at least 1")
         for name in ("min_length", "no_repeat_ngram"):
@@ -840,7 +830,8 @@ def check_beam(size: int, alpha: float, norm: str) -> None:
     """Refuses a beam that cannot be searched, in a sentence."""
     _require(1 <= size <= WIDEST_BEAM, f"beam ({size}) must lie between 1 and {WIDEST_BEAM}")
     _require(0 <= alpha <= 10, f"alpha ({alpha}) must lie between 0 (no length norm) and 10")
-    _one_of("length_norm", norm, LengthNorm)
+    norms = get_args(LengthNorm)
+    _require(norm in norms, f"length_norm ({norm!r}) must be one of: {', '.join(norms)}")
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float, min_p: float) -> None:
@@ -859,66 +850,21 @@ def _require(holds: bool, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
-def _check_special_ids(config: AnyModelConfig) -> None:
+def _check_special_ids(config: AnyModelConfig, check: Check) -> None:
     specials = (config.pad_id, config.bos_id, config.eos_id)
-    _require(
-        len(set(specials)) == 3 and all(0 <= i < config.vocab_size for i in specials),
-        f"pad, bos and eos ids {specials} must be three different ids below vocab_size ({config.vocab_size})",
-    )
+    if not check.sound("vocab_size", "pad_id", "bos_id", "eos_id"):
+        return
+    if len(set(specials)) < 3 or not all(0 <= each < config.vocab_size for each in specials):
+        check.add("pad_id", "must be an id of its own like {bos_id} and {eos_id}, each below {vocab_size}")
 
 
-def _check_limits(config: Any) -> None:
-    """Refuses a number outside of what its setting allows; an empty one is no number."""
-    for each in fields(config):
-        value, own = getattr(config, each.name), about(type(config), each.name)
-        if value is None:
-            continue
-        said = f"{each.name} ({value}) must"
-        if own.share:
-            _require(0 <= value < 1, f"{said} lie in [0, 1)")
-        if own.above is not None:
-            empty = "" if each.default is not None else ", or left empty"
-            _require(value > own.above, f"{said} be above {own.above:g}{empty}")
-        if own.least is not None:
-            _require(
-                value >= own.least, f"{said} be at least {own.least:g}" if own.least else f"{said} not be negative"
-            )
-        if own.most is not None:
-            _require(value <= own.most, f"{said} be at most {own.most:,}")
-
-
-def _check_types(config: Any) -> None:
-    """Refuses text, fractions and not-a-number where a number is due, and words that are not among a setting's, as a
-    hand-edited file may hold them."""
-    for each in fields(config):
-        value, kinds = getattr(config, each.name), get_args(each.type) or (each.type,)
-        if get_origin(each.type) is Literal:
-            _one_of(each.name, value, each.type)
-        said = f"{each.name} ({value!r}) must be"
-        if value is None and NoneType in kinds:
-            continue
-        if int in kinds:
-            _require(isinstance(value, int) and not isinstance(value, bool), f"{said} a whole number")
-        elif float in kinds:
-            _require(_is_finite_number(value), f"{said} a number")
-        elif bool in kinds:
-            _require(isinstance(value, bool), f"{said} true or false")
-        elif str in kinds:
-            _require(isinstance(value, str), f"{said} a text")
-
-
-def _is_finite_number(value: object) -> bool:
-    """Tells whether a float can hold it; JSON may have whole numbers of any length."""
-    try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-def _one_of(name: str, value: str, choices: object) -> None:
-    allowed = choices.__args__  # type: ignore[attr-defined]
-    said = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
-    _require(value in allowed, f"{name} ({value!r}) must be {said}")
+def _nearest_widths(config: ModelConfig) -> str:
+    """Returns the nearest widths that the heads divide: even ones, so that sinusoidal positions are possible, and for
+    rotary ones even for each head."""
+    heads = config.n_heads
+    step = heads if heads % 2 == 0 and config.positions != "rotary" else 2 * heads
+    below, above = config.d_model // step * step, (config.d_model // step + 1) * step
+    return f"{below} or {above}" if below else f"{above}"
 
 
 PRESETS: dict[str, ModelConfig] = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from transformer.config import FAMILIES, PRESETS, About, CorpusConfig, TrainConfig, about
+from transformer.config import FAMILIES, PRESETS, CorpusConfig, TrainConfig
+from transformer.setting import About, about
 
 Section = Literal["corpus", "model", "train"]
 RECIPE, OWN = "recipe", "own"
@@ -90,13 +91,8 @@ FIELDS: dict[str, About] = {
 }
 """The label, help and limits of each field, in the order in which faults are listed."""
 LABELS = {name: field.label for name, field in FIELDS.items()}
-NOUNS = {
-    "steps": "The number of steps",
-    "seconds": "The number of seconds",
-    "target_percent": "Exact match",
-    "patience": "The number of evaluations",
-}
-"""The names of fields in a sentence where these are not their labels."""
+NOUNS = {name: field.noun or field.label for name, field in FIELDS.items()}
+"""The names of fields within a sentence."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "preset": (RECIPE, *PRESETS, OWN),
     "family": tuple(FAMILIES),

@@ -173,13 +173,15 @@ class Plan(_Settings):
         return corpus | columns | family | super().parameters(base or self.recipe) | none
 
     def configs(self) -> tuple[AnyModelConfig, TrainConfig, CorpusConfig]:
-        """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""
+        """The settings of a run, as `config` makes them."""
+        return self.config("model"), self.config("train"), self.config("corpus")
+
+    def config(self, section: Section) -> Any:
+        """The settings of a section. Refusal where they cannot be, CorpusError for a file that is not here. The
+        vocabulary of a model is not known here."""
         model, train = model_settings(self.corpus, self.family, *self.text)
-        return (
-            replace(model, **self.values("model")),
-            replace(train, **self.values("train")),
-            CorpusConfig(**self.values("corpus")),
-        )
+        configs: dict[Section, Any] = {"model": model, "train": train, "corpus": CorpusConfig()}
+        return replace(configs[section], **self.values(section))
 
     def fields_of(self, section: Section) -> tuple[str, ...]:
         """The fields that are settings of a section, for its family of models."""

@@ -1,3 +1,5 @@
+import pickle
+import re
 from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
@@ -7,21 +9,23 @@ from random_models import random_model
 from transformer.config import (
     FAMILIES,
     PRESETS,
+    ConvolutionalConfig,
     CorpusConfig,
     DecodeConfig,
     ModelConfig,
+    RecurrentConfig,
     TrainConfig,
-    about,
     missing_parts,
 )
 from transformer.model.transformer import Transformer
+from transformer.setting import Refusal, about
 
 REFUSALS = [
     (ModelConfig, dict(d_model=510), "d_model (510) must be divisible by n_heads (8)"),
     (
         ModelConfig,
         dict(d_model=15, n_heads=3),
-        "d_model (15) must be even for sinusoidal positions: each frequency needs a sine and a cosine",
+        "d_model (15) must be even for sinusoidal positions, as each frequency needs a sine and a cosine: take 12",
     ),
     (ModelConfig, dict(vocab_size=0), "vocab_size (0) must be at least 1"),
     (ModelConfig, dict(n_heads=-1), "n_heads (-1) must be at least 1"),
@@ -49,21 +53,25 @@ REFUSALS = [
     (
         ModelConfig,
         dict(eos_id=1),
-        "pad, bos and eos ids (0, 1, 1) must be three different ids below vocab_size (37000)",
+        "pad_id (0) must be an id of its own like bos_id (1) and eos_id (1), each below vocab_size (37000)",
     ),
     (
         ModelConfig,
         dict(vocab_size=2),
-        "pad, bos and eos ids (0, 1, 2) must be three different ids below vocab_size (2)",
+        "pad_id (0) must be an id of its own like bos_id (1) and eos_id (2), each below vocab_size (2)",
     ),
     (TrainConfig, dict(max_steps=0), "max_steps (0) must be at least 1"),
     (TrainConfig, dict(max_steps=10.5), "max_steps (10.5) must be a whole number"),
     (TrainConfig, dict(warmup_steps=-1), "warmup_steps (-1) must not be negative"),
-    (TrainConfig, dict(max_seconds=0), "max_seconds (0) must be above 0, or left empty"),
+    (TrainConfig, dict(max_seconds=0), "max_seconds (0) must be above 0: take more, or leave it empty"),
     (TrainConfig, dict(learning_rate=0), "learning_rate (0) must be above 0"),
     (TrainConfig, dict(learning_rate=float("inf")), "learning_rate (inf) must be a number"),
     (TrainConfig, dict(label_smoothing=1), "label_smoothing (1) must lie in [0, 1)"),
-    (TrainConfig, dict(target_exact_match=99), "target_exact_match (99) must lie in (0, 1]"),
+    (
+        TrainConfig,
+        dict(target_exact_match=99),
+        "target_exact_match (99) must be at most 1: take less, or leave it empty",
+    ),
     (TrainConfig, dict(schedule="linear"), "schedule ('linear') must be one of: paper, constant, cosine"),
     (TrainConfig, dict(precision="float16"), "precision ('float16') must be one of: auto, float32, bfloat16"),
     (
@@ -120,6 +128,67 @@ def test_a_contradiction_is_refused_with_its_numbers(kind, settings, text):
     assert str(refusal.value).startswith(text)
 
 
+def test_every_fault_is_said_at_once():
+    with pytest.raises(Refusal) as refusal:
+        ModelConfig(d_model=130, d_ff="wide", dropout=2.0, score="additive", positions="rotary")
+    assert [fault.setting for fault in refusal.value.faults] == ["d_ff", "dropout", "d_model", "score"]
+    assert str(refusal.value) == (
+        "d_ff ('wide') must be a whole number; dropout (2.0) must lie in [0, 1); d_model (130) must be divisible by "
+        "n_heads (8), as each head gets an equal part: take 128 or 144, or another number of heads; score ('additive') "
+        "cannot go with positions ('rotary'), as only dot products keep the distance of two turned vectors: take other "
+        "positions, or dot products"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "faulty"),
+    [
+        (ModelConfig, dict(d_model="wide", n_heads=0), ["d_model", "n_heads"]),
+        (ModelConfig, dict(n_heads=0, positions="rotary"), ["n_heads"]),
+        (ModelConfig, dict(d_model=15, n_heads=0), ["n_heads"]),
+        (ModelConfig, dict(d_model=15, n_heads=2), ["d_model"]),
+        (ModelConfig, dict(vocab_size="many", pad_id=1), ["vocab_size"]),
+        (RecurrentConfig, dict(d_model="wide", attention=3, input_feeding=True), ["d_model", "attention"]),
+        (ConvolutionalConfig, dict(kernel="big"), ["kernel"]),
+        (TrainConfig, dict(schedule="wsd", max_steps=None, warmup_steps="none"), ["max_steps", "warmup_steps"]),
+        (CorpusConfig, dict(columns=3, longest="long"), ["columns", "longest"]),
+    ],
+)
+def test_a_rule_between_settings_is_asked_where_each_is_sound(kind, settings, faulty):
+    with pytest.raises(Refusal) as refusal:
+        kind(**settings)
+    assert sorted(fault.setting for fault in refusal.value.faults) == sorted(faulty)
+
+
+@pytest.mark.parametrize("d_model", [6, 63, 130])
+@pytest.mark.parametrize("n_heads", [1, 3, 4])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "none"])
+def test_the_widths_that_a_refusal_names_are_accepted(d_model, n_heads, positions):
+    try:
+        ModelConfig(d_model=d_model, n_heads=n_heads, positions=positions)
+    except Refusal as refusal:
+        (fault,) = refusal.faults
+        widths = [int(word) for word in re.findall(r"\d+", fault.fix)]
+        assert widths
+        for width in widths:
+            ModelConfig(d_model=width, n_heads=n_heads, positions=positions)
+
+
+def test_a_refusal_is_said_in_the_names_that_a_form_has():
+    with pytest.raises(Refusal) as refusal:
+        ModelConfig(d_model=130)
+    (fault,) = refusal.value.faults
+    said = fault.sentence({"d_model": "Width", "n_heads": "the {heads}"}.__getitem__, lambda value: f"<{value}>")
+    assert said == "Width (<130>) must be divisible by the {heads} (<8>), as each head gets an equal part"
+
+
+def test_a_refusal_passes_from_one_process_to_another():
+    with pytest.raises(Refusal) as refusal:
+        ModelConfig(d_model=130)
+    again = pickle.loads(pickle.dumps(refusal.value))
+    assert str(again) == str(refusal.value) and again.faults == refusal.value.faults
+
+
 CONFIGS = [*FAMILIES.values(), TrainConfig, CorpusConfig]
 BOUNDED = [(kind, each.name) for kind in CONFIGS for each in fields(kind) if about(kind, each.name).most is not None]
 
@@ -128,7 +197,9 @@ BOUNDED = [(kind, each.name) for kind in CONFIGS for each in fields(kind) if abo
 @pytest.mark.parametrize("times", [1, 1000, 10**400], ids=["beyond", "far beyond", "beyond a float"])
 def test_no_setting_goes_beyond_the_bound_that_it_states(kind, name, times):
     most = about(kind, name).most
-    with pytest.raises(ValueError, match=rf"^{name} \(\d+\) must be (at most {most:,}$|a number$)"):
+    with pytest.raises(
+        ValueError, match=rf"^{name} \(\d+\) must be (at most {most:,}(: take less, or leave it empty)?$|a number$)"
+    ):
         kind(**{name: (int(most) + 1) * times})
 
 

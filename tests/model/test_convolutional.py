@@ -151,7 +151,7 @@ def test_parameters_are_counted_without_building(build):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (dict(kernel=4), "kernel .4. must be an odd number"),
+        (dict(kernel=4), "kernel .4. must be odd: take 3 or 5"),
         (dict(kernel=11), "at most 9"),
         (dict(n_decoder_layers=9), "at most 8"),
         (dict(family="rnn"), "must be conv"),

@@ -212,6 +212,6 @@ def test_gradients_and_autocast_work(positions):
 
 
 def test_an_odd_head_is_refused_for_rotary_positions_alone():
-    with pytest.raises(ValueError, match=r"d_model / n_heads \(3\) must be even for rotary positions"):
+    with pytest.raises(ValueError, match=r"d_model \(12\) gives each of n_heads \(4\) an odd part \(3\)"):
         ModelConfig(d_model=12, n_heads=4, positions="rotary")
     assert ModelConfig(d_model=12, n_heads=4, positions="alibi").d_head == 3

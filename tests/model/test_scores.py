@@ -131,9 +131,12 @@ def test_models_of_dot_products_have_the_weights_that_they_always_had():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (dict(score="additive", scale_scores=False), "would do nothing: the score is additive"),
-        (dict(score="additive", positions="rotary"), "the score is additive"),
-        (dict(score="multiplicative", positions="rotary"), "the score is multiplicative"),
+        (
+            dict(score="additive", scale_scores=False),
+            r"score \('additive'\) is never divided by √d_k, so that scale_scores \(False\) would do nothing",
+        ),
+        (dict(score="additive", positions="rotary"), r"score \('additive'\) cannot go with positions \('rotary'\)"),
+        (dict(score="multiplicative", positions="rotary"), r"score \('multiplicative'\) cannot go with"),
     ],
 )
 def test_settings_that_contradict_a_score_are_refused(changes, said):

@@ -9,5 +9,5 @@ _checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
 
 def checked(annotated: Any) -> Any:
-    """The function or class, checked at each call; config.py is spared, so that its own refusals are what tests see."""
-    return annotated if annotated.__module__ == "transformer.config" else _checked(annotated)
+    """The function or class, checked at each call; configs are spared, so that tests see their own refusals."""
+    return annotated if annotated.__module__ in ("transformer.config", "transformer.setting") else _checked(annotated)

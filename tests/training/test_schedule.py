@@ -75,7 +75,7 @@ def test_the_longest_warm_up_that_wsd_takes_is_followed_by_its_peak(max_steps):
     if longest:
         assert rate(longest, "wsd", warmup=longest, max_steps=max_steps) == pytest.approx(2e-3)
     assert TrainConfig(schedule="wsd", warmup_steps=longest, max_steps=max_steps).warmup_steps == longest
-    beyond = rf"warmup_steps \({longest + 1}\) must end within .* max_steps \({max_steps}\), by step {longest}:"
+    beyond = rf"warmup_steps \({longest + 1}\) must end by step {longest:,}, from which schedule \('wsd'\) falls"
     with pytest.raises(ValueError, match=beyond):
         TrainConfig(schedule="wsd", warmup_steps=longest + 1, max_steps=max_steps)
     assert rate(longest + 1, "wsd", warmup=longest + 1, max_steps=max_steps) < 2e-3  # it would never reach its peak

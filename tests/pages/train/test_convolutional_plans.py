@@ -26,7 +26,7 @@ def test_a_link_carries_it():
 @pytest.mark.parametrize(
     ("changes", "name", "said"),
     [
-        ({"kernel": 4}, "kernel", "Kernel (4) must be an odd number of at most 9; the recipe has 3"),
+        ({"kernel": 4}, "kernel", "Kernel (4) must be odd: take 3 or 5"),
         ({"n_decoder_layers": 9}, "n_decoder_layers", "at most 8"),
         ({"d_model": 0}, "d_model", "at least 1"),
     ],

@@ -115,7 +115,7 @@ def test_a_run_may_end_by_the_clock_alone(started):
         ("batch_tokens", 0, "must be at least 1"),
         ("threads", 0, "must be above 0"),
         ("target_percent", 0.0, "must be above 0"),
-        ("d_ff", 10**9, "take at most"),
+        ("d_ff", 10**9, "must be at most"),
     ],
 )
 def test_a_bad_setting_is_refused_at_its_field_and_nothing_is_lost(name, value, said, started):

@@ -40,8 +40,16 @@ def test_the_plan_of_a_run_trains_the_same_again(name):
 @pytest.mark.parametrize(
     ("changes", "name", "said"),
     [
-        ({"d_model": 33}, "d_model", "must be even to read both ways: take 34"),
-        ({"input_feeding": True}, "input_feeding", "attention is none"),
+        (
+            {"d_model": 33},
+            "d_model",
+            "must be even where the encoder reads both ways, as each direction has half of it: take 32 or 34.",
+        ),
+        (
+            {"input_feeding": True},
+            "input_feeding",
+            "Input feeding (on) is for dot and general attention and would do nothing with attention (none): ",
+        ),
         ({"n_encoder_layers": 5}, "n_encoder_layers", "at most 4"),
         ({"dropout": 1}, "dropout", "lie in"),
     ],

@@ -82,7 +82,7 @@ def test_a_link_that_makes_no_sense_leaves_the_recipe_and_says_so(name, text):
 FAULTS = [
     ({"d_model": 130}, "d_model", "d_model (130) must be divisible by the number of heads (4)", "128 or 132"),
     ({"d_model": 0}, "d_model", "d_model (0) must be at least 1", "64"),
-    ({"n_heads": 0}, "n_heads", "Heads (0) must be at least 1", "4"),
+    ({"n_heads": 0}, "n_heads", "The number of heads (0) must be at least 1", "4"),
     ({"n_encoder_layers": -1}, "n_encoder_layers", "(-1) must be at least 1", "2"),
     ({"n_decoder_layers": 99}, "n_decoder_layers", "99", "at most 24"),
     ({"d_model": 10**9, "n_heads": 1}, "d_model", "1,000,000,000", "at most 4,096"),
@@ -92,7 +92,7 @@ FAULTS = [
     ({"patience": 0}, "patience", "(0) must be above 0", "empty"),
     ({"max_length": 0}, "max_length", "(0) must be at least 1", "64"),
     ({"vocab_size": 3}, "vocab_size", "Vocabulary (3) must be at least 8", "empty"),
-    ({"longest": 100}, "longest", "(100) must lie between 4 and 64", "empty"),
+    ({"longest": 100}, "longest", "The longest string (100) must be at most 64", "empty"),
     ({"device": "cuda:7"}, "device", "not present on this machine", "auto"),
     ({"attention_dropout": 2.0}, "attention_dropout", "Attention dropout (2) must lie in [0, 1)", "the recipe has 0"),
     ({"embedding_dropout": 1.0}, "embedding_dropout", "must lie in [0, 1)", "or leave the field empty"),
@@ -106,11 +106,26 @@ FAULTS = [
     ({"seed": 1.5}, "seed", "whole number", "take 2"),
     ({"target_percent": 120.0}, "target_percent", "120", "99"),
     ({"steps": None, "seconds": 9.0, "schedule": "cosine"}, "schedule", "no known last step", "fill in the steps"),
-    ({"schedule": "wsd", "warmup_steps": 200}, "warmup_steps", "ends after step 160", "another schedule"),
-    ({"schedule": "wsd", "steps": 40}, "warmup_steps", "ends after step 16", "more steps"),
+    (
+        {"schedule": "wsd", "warmup_steps": 200},
+        "warmup_steps",
+        "The warm-up (200) must end by step 160, from which the schedule (wsd) falls",
+        "another schedule",
+    ),
+    ({"schedule": "wsd", "steps": 40}, "warmup_steps", "must end by step 16", "more in all"),
     ({"sentences": tuple("abcdef")}, "sentences", "6 sentences", "5"),
-    ({"score": "additive", "positions": "rotary"}, "score", "Rotary positions need dot products", "other positions"),
-    ({"score": "additive", "scale_scores": False}, "score", "no division by √d_k to leave out", "put it back"),
+    (
+        {"score": "additive", "positions": "rotary"},
+        "score",
+        "The score (additive) cannot go with positions (rotary)",
+        "other positions",
+    ),
+    (
+        {"score": "additive", "scale_scores": False},
+        "score",
+        "so that the division by √d_k (off) would do nothing",
+        "switch that on",
+    ),
 ]
 
 
