@@ -4,7 +4,7 @@ import re
 
 import pytest
 from app_server import Server
-from controls import menus, open_menu
+from controls import menus, open_menu, wait_for_rest
 from page_models import CLASSIC, PRONOUNS, REVERSE
 from playwright.sync_api import FilePayload, Page, expect
 
@@ -67,6 +67,7 @@ def test_all_of_what_is_taken_away_is_within_reach(where, page: Page, server: Se
     page.goto(server.link(where, model=REVERSE, text="a b c"))
     for width, height in ((1280, 900), (900, 700)):
         page.set_viewport_size({"width": width, "height": height})
+        wait_for_rest(page)  # a menu opened while the page is laid out anew closes again
         open_menu(page, menus(page).last, EXPORT)
         panel = page.locator("[data-testid=stPopoverBody]")
         expect(panel.get_by_text("The same in Python")).to_be_visible()
