@@ -3,8 +3,8 @@
 Only plain values live here. Contradictions are refused when a config is built, so that nothing downstream has to check.
 """
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Literal
 
 from transformer.setting import Check, about, setting
 
@@ -757,97 +757,117 @@ def missing_parts(model: AnyModelConfig, train: TrainConfig) -> tuple[str, ...]:
     return (*model.missing_parts, *(phrase for phrase, missing in left_out.items() if missing))
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecodeConfig:
-    """Settings of decoding."""
-
-    method: DecodeMethod = "greedy"
-    """The most probable token each time, a beam of hypotheses, or tokens sampled at random."""
-    max_length: int | None = None
-    """Most tokens written, the end token included; None: as many as the model can."""
-    min_length: int = 0
-    """The fewest tokens, the end token included."""
-    no_repeat_ngram: int = 0
-    """No n tokens in a row are written twice; 0 allows it."""
-    n_best: int = 1
-    """Outputs for each text: the best of the beam, or as many samples."""
-    beam: int = 4
-    """Hypotheses kept for each sentence (method beam)."""
-    alpha: float = 0.6
-    """Strength of the length norm by which a hypothesis's log-probability is divided (method beam)."""
-    length_norm: LengthNorm = "paper"
-    """paper: ((5 + length) / 6) ** alpha. length: length ** alpha, as in fairseq and transformers (method beam)."""
-    early_stopping: bool = True
-    """Stop when as many hypotheses as the beam is wide have ended, or only when none can be overtaken (method beam)."""
-    temperature: float = 1.0
-    """Log-probabilities are divided by it: below 1 sharpens, above 1 flattens (method sample)."""
-    top_k: int = 0
-    """Draw from the k most probable tokens; 0 from all (method sample)."""
-    top_p: float = 1.0
-    """Draw from the fewest tokens that together have this probability (method sample)."""
-    min_p: float = 0.0
-    """Draw from tokens at least this fraction as probable as the most probable one (method sample)."""
-    seed: int = 0
-    """The seed of the draws (method sample)."""
-    cache: bool = True
-    """Keep keys and values between steps; switched off where an intervention would make them wrong."""
-
-    def __post_init__(self) -> None:
-        Check(self).refuse()
-        longest = self.max_length
-        _require(longest is None or longest >= 1, f"max_length ({longest}) must be at least 1")
-        for name in ("min_length", "no_repeat_ngram"):
-            _require(getattr(self, name) >= 0, f"{name} ({getattr(self, name)}) must not be negative")
-        _require(
-            longest is None or self.min_length <= longest,
-            f"min_length ({self.min_length}) must not be above max_length ({longest})",
-        )
-        check_beam(self.beam, self.alpha, self.length_norm)
-        check_sampling(self.temperature, self.top_k, self.top_p, self.min_p)
-        _require(0 <= self.seed < 2**63, f"seed ({self.seed}) must lie between 0 and 2 ** 63 - 1")
-        self._check_n_best()
-        for each in fields(self):
-            meant = _METHOD_OF.get(each.name, self.method)
-            value = getattr(self, each.name)
-            _require(
-                meant == self.method or value == each.default,
-                f"{each.name} ({value}) is for the method {meant} and would do nothing: the method is {self.method}",
-            )
-
-    def _check_n_best(self) -> None:
-        most = {"greedy": 1, "beam": self.beam, "sample": 1_000}[self.method]
-        why = {"greedy": "greedy has one output", "beam": f"the beam holds {most}", "sample": f"at most {most:,}"}
-        _require(1 <= self.n_best <= most, f"n_best ({self.n_best}) must lie between 1 and {most}: {why[self.method]}")
-
-
 _METHOD_OF: dict[str, DecodeMethod] = {
     **dict.fromkeys(("beam", "alpha", "length_norm", "early_stopping"), "beam"),
     **dict.fromkeys(("temperature", "top_k", "top_p", "min_p", "seed"), "sample"),
 }
 
 
-def check_beam(size: int, alpha: float, norm: str) -> None:
-    """Refuses a beam that cannot be searched, in a sentence."""
-    _require(1 <= size <= WIDEST_BEAM, f"beam ({size}) must lie between 1 and {WIDEST_BEAM}")
-    _require(0 <= alpha <= 10, f"alpha ({alpha}) must lie between 0 (no length norm) and 10")
-    norms = get_args(LengthNorm)
-    _require(norm in norms, f"length_norm ({norm!r}) must be one of: {', '.join(norms)}")
+@dataclass(frozen=True, kw_only=True)
+class DecodeConfig:
+    """Settings of decoding."""
 
-
-def check_sampling(temperature: float, top_k: int, top_p: float, min_p: float) -> None:
-    """Refuses what no distribution can be made of, in a sentence."""
-    _require(
-        0.01 <= temperature <= 100,
-        f"temperature ({temperature}) must lie between 0.01 and 100; for the most probable token each time: greedy",
+    method: DecodeMethod = setting(
+        "greedy", "Method", "The most probable token each time, a beam of hypotheses, or tokens sampled at random."
     )
-    _require(top_k >= 0, f"top_k ({top_k}) must not be negative; 0 draws from all tokens")
-    _require(0 < top_p <= 1, f"top_p ({top_p}) must lie above 0 and up to 1; 1 draws from all tokens")
-    _require(0 <= min_p <= 1, f"min_p ({min_p}) must lie between 0 and 1; 0 draws from all tokens")
+    max_length: int | None = setting(
+        None,
+        "Most tokens",
+        "Most tokens written, the end token included; None: as many as the model can.",
+        least=1,
+        most=LONGEST_MODEL,
+    )
+    min_length: int = setting(
+        0, "Fewest tokens", "The fewest tokens, the end token included.", least=0, most=LONGEST_MODEL
+    )
+    no_repeat_ngram: int = setting(
+        0,
+        "No repeated n-gram",
+        "No n tokens in a row are written twice; 0 allows it.",
+        least=0,
+        most=LONGEST_MODEL,
+    )
+    n_best: int = setting(
+        1, "Outputs", "Outputs for each text: the best of the beam, or as many samples.", least=1, most=1_000
+    )
+    beam: int = setting(4, "Beam size", "Hypotheses kept for each sentence (method beam).", least=1, most=WIDEST_BEAM)
+    alpha: float = setting(
+        0.6,
+        "Strength of the length norm, α",
+        "Strength of the length norm by which a hypothesis's log-probability is divided (method beam).",
+        least=0,
+        most=10,
+        step=0.1,
+        fix="0 is no length norm",
+    )
+    length_norm: LengthNorm = setting(
+        "paper",
+        "Length norm",
+        "paper: ((5 + length) / 6) ** alpha. length: length ** alpha, as in fairseq and transformers (method beam).",
+    )
+    early_stopping: bool = setting(
+        True,
+        "Stop early",
+        "Stop when as many hypotheses as the beam is wide have ended, or only when none can be overtaken "
+        "(method beam).",
+    )
+    temperature: float = setting(
+        1.0,
+        "Temperature",
+        "Log-probabilities are divided by it: below 1 sharpens, above 1 flattens (method sample).",
+        least=0.01,
+        most=100,
+        step=0.1,
+        fix="for the most probable token each time, take the method greedy",
+    )
+    top_k: int = setting(
+        0,
+        "Top-k",
+        "Draw from the k most probable tokens; 0 from all (method sample).",
+        least=0,
+        most=MAX_VOCABULARY,
+        fix="0 draws from all tokens",
+    )
+    top_p: float = setting(
+        1.0,
+        "Top-p",
+        "Draw from the fewest tokens that together have this probability (method sample).",
+        above=0,
+        most=1,
+        step=0.05,
+        fix="1 draws from all tokens",
+    )
+    min_p: float = setting(
+        0.0,
+        "Min-p",
+        "Draw from tokens at least this fraction as probable as the most probable one (method sample).",
+        least=0,
+        most=1,
+        step=0.05,
+        fix="0 draws from all tokens",
+    )
+    seed: int = setting(0, "Seed", "The seed of the draws (method sample).", least=0, most=2**63 - 1)
+    cache: bool = setting(
+        True,
+        "Cache",
+        "Keep keys and values between steps; switched off where an intervention would make them wrong.",
+    )
 
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ValueError(otherwise)
+    def __post_init__(self) -> None:
+        check = Check(self)
+        if check.sound("min_length", "max_length") and self.max_length is not None:
+            if self.min_length > self.max_length:
+                check.add("min_length", "must not be above {max_length}")
+        if check.sound("n_best", "method", "beam"):
+            if self.method == "greedy" and self.n_best > 1:
+                check.add("n_best", "must be 1, as greedy decoding has one output", "take a beam, or samples")
+            elif self.method == "beam" and self.n_best > self.beam:
+                check.add("n_best", "must not be above {beam}, which holds no more", "take fewer, or a wider beam")
+        for name, method in _METHOD_OF.items():
+            changed = getattr(self, name) != self.__dataclass_fields__[name].default
+            if check.sound(name, "method") and self.method != method and changed:
+                check.add(name, f"is for the method {method} and would do nothing: the method is {self.method}")
+        check.refuse()
 
 
 def _check_special_ids(config: AnyModelConfig, check: Check) -> None:
@@ -863,8 +883,9 @@ def _nearest_widths(config: ModelConfig) -> str:
     rotary ones even for each head."""
     heads = config.n_heads
     step = heads if heads % 2 == 0 and config.positions != "rotary" else 2 * heads
-    below, above = config.d_model // step * step, (config.d_model // step + 1) * step
-    return f"{below} or {above}" if below else f"{above}"
+    below = config.d_model // step * step
+    most = about(ModelConfig, "d_model").most
+    return " or ".join(str(width) for width in (below, below + step) if 0 < width <= most)
 
 
 PRESETS: dict[str, ModelConfig] = {

@@ -29,6 +29,8 @@ class About:
     """The amount that one press of + adds."""
     empty: str = ""
     """The meaning of an empty field in a word, such as "never", where it may be left empty."""
+    fix: str = ""
+    """The way out of a number beyond the limits, where there is a better one than another number."""
 
 
 def setting(
@@ -43,10 +45,20 @@ def setting(
     most: float | None = None,
     step: float = 1,
     empty: str = "",
+    fix: str = "",
 ) -> Any:
     """A field of a config that says everything about itself; the arguments are those of `About`."""
     about = About(
-        label=label, help=help, noun=noun, least=least, above=above, share=share, most=most, step=step, empty=empty
+        label=label,
+        help=help,
+        noun=noun,
+        least=least,
+        above=above,
+        share=share,
+        most=most,
+        step=step,
+        empty=empty,
+        fix=fix,
     )
     return field(default=default, metadata={"about": about, "help": help})
 
@@ -75,12 +87,15 @@ class Fault:
         named = {name: f"{called(name)} ({shown(value)})" for name, value in self.values.items()}
         return f"{named[self.setting]} {self.rule.format_map(named)}"
 
+    def __str__(self) -> str:
+        return self.sentence() + (f": {self.fix}" if self.fix else "")
+
 
 class Refusal(ValueError):
     """Settings that a config cannot have; as text, every fault in a sentence, with the way out."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
-        super().__init__("; ".join(fault.sentence() + (f": {fault.fix}" if fault.fix else "") for fault in faults))
+        super().__init__("; ".join(map(str, faults)))
         self.faults = faults
         """One for each setting that cannot be as it is."""
 
@@ -128,7 +143,7 @@ class Check:
         elif int in kinds:
             if not isinstance(value, int) or isinstance(value, bool):
                 fraction = isinstance(value, float) and math.isfinite(value)
-                self.add(name, "must be a whole number", f"take {round(value)}" if fraction else "")
+                self.add(name, "must be a whole number", f"take {self._nearest(name, value)}" if fraction else "")
         elif float in kinds:
             if not _is_finite_number(value):
                 self.add(name, "must be a number")
@@ -138,6 +153,16 @@ class Check:
         elif str in kinds and not isinstance(value, str):
             self.add(name, "must be a text")
 
+    def _nearest(self, name: str, value: float) -> int:
+        """Returns the whole number nearest to a fraction, within the limits of the setting."""
+        about = self._config.__dataclass_fields__[name].metadata.get("about")
+        nearest = round(value)
+        if about is None:
+            return nearest
+        least = math.floor(about.above) + 1 if about.above is not None else about.least
+        nearest = nearest if least is None else max(nearest, math.ceil(least))
+        return nearest if about.most is None else min(nearest, math.floor(about.most))
+
     def _check_limits(self, name: str, about: About) -> None:
         """Finds a number outside of what its setting allows; an empty one is no number."""
         value = getattr(self._config, name)
@@ -146,12 +171,17 @@ class Check:
         if about.share and not 0 <= value < 1:
             self.add(name, "must lie in [0, 1)")
         elif about.above is not None and value <= about.above:
-            self.add(name, f"must be above {about.above:g}", "take more, or leave it empty" if about.empty else "")
+            self.add(name, f"must be above {about.above:g}", _fix(about, "more"))
         elif about.least is not None and value < about.least:
             rule = f"must be at least {about.least:g}" if about.least else "must not be negative"
-            self.add(name, rule, "take more, or leave it empty" if about.empty else "")
+            self.add(name, rule, _fix(about, "more"))
         elif about.most is not None and value > about.most:
-            self.add(name, f"must be at most {about.most:,}", "take less, or leave it empty" if about.empty else "")
+            self.add(name, f"must be at most {about.most:,}", _fix(about, "less"))
+
+
+def _fix(about: About, way: Literal["more", "less"]) -> str:
+    """Returns the way out of a number beyond a limit."""
+    return about.fix or (f"take {way}, or leave it empty" if about.empty else "")
 
 
 def _is_finite_number(value: object) -> bool:

@@ -16,9 +16,11 @@ from pages.shared.url.session import problems
 from pages.steps.choices import MAX_ALPHA, MAX_BEAM, PAGE, Choices, Forced, change, take_branch
 from pages.steps.loading import get_branch, get_search
 from transformer.analysis.steps.search_tree import SearchTree
+from transformer.config import DecodeConfig
 from transformer.decoding.beam import length_norm
 from transformer.interventions import Intervention
 from transformer.model.seq2seq import attention_layers
+from transformer.setting import about
 from transformer.views.steps.beam_search import BeamData, BeamResult, BeamTree, HypothesisAttention
 from transformer.views.steps.subjects import Search
 
@@ -48,15 +50,12 @@ def render_beam(context: PageContext, chosen: Choices) -> None:
 
 def _render_settings(chosen: Choices) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        for name, label, low, high, step in (
-            ("beam", "Beam size", 1, MAX_BEAM, 1),
-            ("alpha", "Strength of the length norm, α", 0.0, MAX_ALPHA, 0.1),
-        ):
-            value = getattr(chosen, name)
-            fields.slider(label, low, high, value, PAGE.take(name), key=f"beam-{name}", step=step)
+        for name, low, high in (("beam", 1, MAX_BEAM), ("alpha", 0.0, MAX_ALPHA)):
+            known, value = about(DecodeConfig, name), getattr(chosen, name)
+            fields.slider(known.label, low, high, value, PAGE.take(name), key=f"beam-{name}", step=known.step)
         fields.box("Score = log-probability divided by", _NORMS, chosen.norm, PAGE.take("norm"), key="beam-norm")
         fields.toggle(
-            "Stop early",
+            about(DecodeConfig, "early_stopping").label,
             chosen.stop == "early",
             lambda on: change(stop="early" if on else "late"),
             key="beam-stop",

@@ -14,7 +14,9 @@ from pages.steps.choices import PAGE, Choices, change
 from pages.steps.loading import get_baseline
 from pages.steps.stepper import render_stepper
 from transformer.analysis.steps.candidates import candidates
+from transformer.config import DecodeConfig
 from transformer.interventions.names import plural
+from transformer.setting import about
 from transformer.views.steps.sampling import SamplesData, SampleTree, SamplingDistribution
 from transformer.views.subjects import Decoding
 
@@ -23,13 +25,16 @@ _MAX_LISTED = 12
 """The number of different outputs that are listed and drawn."""
 _MAX_CHARACTERS = 160
 """The largest number of characters of an output in the list; the tree and the export have all."""
-_SLIDERS = (
-    Slider(name="temperature", label="Temperature", low=0.1, high=5.0, step=0.1),
-    Slider(name="top_k", label="Top-k", low=0, high=50, step=1),
-    Slider(name="top_p", label="Top-p", low=0.05, high=1.0, step=0.05),
-    Slider(name="min_p", label="Min-p", low=0.0, high=1.0, step=0.05),
-)
-_SETTINGS = tuple(slider.name for slider in _SLIDERS)
+_LIMITS = {"temperature": (0.1, 5.0), "top_k": (0, 50), "top_p": (0.05, 1.0), "min_p": (0.0, 1.0)}
+_SETTINGS = tuple(_LIMITS)
+
+
+def _slider(name: str, low: float, high: float) -> Slider:
+    known = about(DecodeConfig, name)
+    return Slider(name=name, label=known.label, low=low, high=high, step=known.step)
+
+
+_SLIDERS = tuple(_slider(name, *limits) for name, limits in _LIMITS.items())
 
 
 @guard("Sampling")

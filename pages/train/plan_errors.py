@@ -116,11 +116,11 @@ def _refused(plan: Plan) -> dict[str, str]:
             for fault in refusal.faults:
                 field = FIELD_OF[f"{section}.{fault.setting}"]
                 if getattr(plan, field) is not None:  # an empty one follows another, which has the fault too
-                    found[field] = _sentence(fault, section, plan)
+                    found[field] = sentence(fault, section, plan)
     return found
 
 
-def _sentence(fault: Fault, section: Section, plan: Plan) -> str:
+def sentence(fault: Fault, section: Section, plan: Plan) -> str:
     """Returns a fault with the names that its fields have on the page, and a way out."""
     field = FIELD_OF[f"{section}.{fault.setting}"]
     said = fault.sentence(lambda name: NOUNS[FIELD_OF[f"{section}.{name}"]], _shown)

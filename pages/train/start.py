@@ -119,9 +119,9 @@ def _text_faults(plan: Plan, known: dict[str, str]) -> dict[str, str]:
     except CorpusError as error:
         return {"corpus": f"{error}."}
     except TokenizerError as error:
-        field = "vocab_size" if error.ceiling is not None or plan.vocab_size is not None else "tokenizer"
-        said = str(error).replace("vocab_size (", f"{LABELS['vocab_size']} (")
-        return {field: f"{said}, or leave the field empty." if field == "vocab_size" else f"{said}."}
+        if error.fault is None:
+            return {"tokenizer": f"{error}."}
+        return {"vocab_size": plan_errors.sentence(error.fault, "corpus", plan)}
     longest = plan.max_length
     if "max_length" in known or not longest:
         return {}

@@ -305,7 +305,10 @@ def test_a_run_is_noted_renamed_exported_and_imported(runs_folder, tmp_path, cap
         (["translate", "--model", "mine", ""], "sentence"),
         (["translate", "--model", "mine", "a " * 5_000], "5001 tokens"),
         (["translate", "--model", "mine", "a", "--max-length", "999"], "max_length (999) must lie between 1 and"),
-        (["translate", "--model", "mine", "a", "--method", "beam", "--beam", "10000"], "beam (10000) must lie between"),
+        (
+            ["translate", "--model", "mine", "a", "--method", "beam", "--beam", "10000"],
+            "beam (10000) must be at most 256",
+        ),
         (["translate", "--model", "mine", "a", "--method", "sample", "--temperature", "0"], "temperature (0.0) must"),
         (["translate", "--model", "mine", "a", "--beam", "2"], "beam (2) is for the method beam"),
         (["inspect", "--model", "mine", "a", "--switch", "off:decoder.0.cross:9"], "heads 0 to 3"),

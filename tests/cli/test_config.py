@@ -92,26 +92,26 @@ REFUSALS = [
     (DecodeConfig, dict(min_length=-1), "min_length (-1) must not be negative"),
     (DecodeConfig, dict(min_length=9, max_length=8), "min_length (9) must not be above max_length (8)"),
     (DecodeConfig, dict(no_repeat_ngram=-1), "no_repeat_ngram (-1) must not be negative"),
-    (DecodeConfig, dict(method="beam", beam=0), "beam (0) must lie between 1 and 256"),
-    (DecodeConfig, dict(method="beam", beam=10_000), "beam (10000) must lie between 1 and 256"),
+    (DecodeConfig, dict(method="beam", beam=0), "beam (0) must be at least 1"),
+    (DecodeConfig, dict(method="beam", beam=10_000), "beam (10000) must be at most 256"),
     (DecodeConfig, dict(method="beam", alpha=float("nan")), "alpha (nan) must be a number"),
-    (DecodeConfig, dict(method="beam", alpha=-1.0), "alpha (-1.0) must lie between 0 (no length norm) and 10"),
+    (DecodeConfig, dict(method="beam", alpha=-1.0), "alpha (-1.0) must not be negative: 0 is no length norm"),
     (DecodeConfig, dict(method="beam", length_norm="none"), "length_norm ('none') must be one of: paper, length"),
-    (DecodeConfig, dict(method="beam", n_best=5), "n_best (5) must lie between 1 and 4: the beam holds 4"),
-    (DecodeConfig, dict(n_best=2), "n_best (2) must lie between 1 and 1: greedy has one output"),
+    (DecodeConfig, dict(method="beam", n_best=5), "n_best (5) must not be above beam (4), which holds no more: take"),
+    (DecodeConfig, dict(n_best=2), "n_best (2) must be 1, as greedy decoding has one output: take a beam"),
     (
         DecodeConfig,
         dict(method="sample", temperature=0.0),
-        "temperature (0.0) must lie between 0.01 and 100; for the most probable token each time: greedy",
+        "temperature (0.0) must be at least 0.01: for the most probable token each time, take the method greedy",
     ),
     (
         DecodeConfig,
         dict(method="sample", top_p=1.5),
-        "top_p (1.5) must lie above 0 and up to 1; 1 draws from all tokens",
+        "top_p (1.5) must be at most 1: 1 draws from all tokens",
     ),
-    (DecodeConfig, dict(method="sample", top_k=-2), "top_k (-2) must not be negative; 0 draws from all tokens"),
-    (DecodeConfig, dict(method="sample", min_p=2.0), "min_p (2.0) must lie between 0 and 1; 0 draws from all tokens"),
-    (DecodeConfig, dict(method="sample", seed=-1), "seed (-1) must lie between 0 and 2 ** 63 - 1"),
+    (DecodeConfig, dict(method="sample", top_k=-2), "top_k (-2) must not be negative: 0 draws from all tokens"),
+    (DecodeConfig, dict(method="sample", min_p=2.0), "min_p (2.0) must be at most 1: 0 draws from all tokens"),
+    (DecodeConfig, dict(method="sample", seed=-1), "seed (-1) must not be negative"),
     (DecodeConfig, dict(beam=8), "beam (8) is for the method beam and would do nothing: the method is greedy"),
     (
         DecodeConfig,
@@ -119,6 +119,9 @@ REFUSALS = [
         "top_k (3) is for the method sample and would do nothing: the method is beam",
     ),
 ]
+
+
+CONFIGS = [*FAMILIES.values(), TrainConfig, CorpusConfig, DecodeConfig]
 
 
 @pytest.mark.parametrize(("kind", "settings", "text"), REFUSALS, ids=[text for _, _, text in REFUSALS])
@@ -152,6 +155,10 @@ def test_every_fault_is_said_at_once():
         (ConvolutionalConfig, dict(kernel="big"), ["kernel"]),
         (TrainConfig, dict(schedule="wsd", max_steps=None, warmup_steps="none"), ["max_steps", "warmup_steps"]),
         (CorpusConfig, dict(columns=3, longest="long"), ["columns", "longest"]),
+        (DecodeConfig, dict(min_length=9, max_length="long"), ["max_length"]),
+        (DecodeConfig, dict(method="best", beam=8, n_best=9), ["method"]),
+        (DecodeConfig, dict(method="beam", beam="wide", n_best=9, top_k=-1), ["beam", "top_k"]),
+        (DecodeConfig, dict(beam=8, seed=3), ["beam", "seed"]),
     ],
 )
 def test_a_rule_between_settings_is_asked_where_each_is_sound(kind, settings, faulty):
@@ -160,7 +167,7 @@ def test_a_rule_between_settings_is_asked_where_each_is_sound(kind, settings, fa
     assert sorted(fault.setting for fault in refusal.value.faults) == sorted(faulty)
 
 
-@pytest.mark.parametrize("d_model", [6, 63, 130])
+@pytest.mark.parametrize("d_model", [6, 63, 130, 4095])
 @pytest.mark.parametrize("n_heads", [1, 3, 4])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "none"])
 def test_the_widths_that_a_refusal_names_are_accepted(d_model, n_heads, positions):
@@ -172,6 +179,20 @@ def test_the_widths_that_a_refusal_names_are_accepted(d_model, n_heads, position
         assert widths
         for width in widths:
             ModelConfig(d_model=width, n_heads=n_heads, positions=positions)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_the_whole_number_that_a_refusal_names_is_accepted(kind):
+    for name in (each.name for each in fields(kind) if each.type in (int, int | None)):
+        for value in (0.4, -3.5, 100.5):
+            with pytest.raises(Refusal) as refusal:
+                kind(**{name: value})
+            (fault,) = refusal.value.faults
+            taken = int(fault.fix.removeprefix("take "))
+            limits = about(kind, name)
+            assert limits.least is None or taken >= limits.least
+            assert limits.above is None or taken > limits.above
+            assert limits.most is None or taken <= limits.most
 
 
 def test_a_refusal_is_said_in_the_names_that_a_form_has():
@@ -189,17 +210,14 @@ def test_a_refusal_passes_from_one_process_to_another():
     assert str(again) == str(refusal.value) and again.faults == refusal.value.faults
 
 
-CONFIGS = [*FAMILIES.values(), TrainConfig, CorpusConfig]
 BOUNDED = [(kind, each.name) for kind in CONFIGS for each in fields(kind) if about(kind, each.name).most is not None]
 
 
 @pytest.mark.parametrize(("kind", "name"), BOUNDED, ids=lambda value: getattr(value, "__name__", value))
 @pytest.mark.parametrize("times", [1, 1000, 10**400], ids=["beyond", "far beyond", "beyond a float"])
 def test_no_setting_goes_beyond_the_bound_that_it_states(kind, name, times):
-    most = about(kind, name).most
-    with pytest.raises(
-        ValueError, match=rf"^{name} \(\d+\) must be (at most {most:,}(: take less, or leave it empty)?$|a number$)"
-    ):
+    most, way_out = about(kind, name).most, about(kind, name).fix or "take less, or leave it empty"
+    with pytest.raises(ValueError, match=rf"^{name} \(\d+\) must be (at most {most:,}(: {way_out})?$|a number$)"):
         kind(**{name: (int(most) + 1) * times})
 
 

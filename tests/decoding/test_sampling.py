@@ -4,6 +4,7 @@ import pytest
 import torch
 from random_models import half_trained_model, random_model, reversals
 
+from transformer.analysis.steps.samples import Sampling
 from transformer.decoding.greedy import FREE, Constraints, greedy, outputs, teacher_forced_log_probs
 from transformer.decoding.sampling import reshaped, sample
 from transformer.interventions import AblateHeads, DisableMask, compile_interventions
@@ -128,16 +129,19 @@ def test_a_small_temperature_does_not_overflow(within):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (dict(temperature=0), "temperature (0) must lie between 0.01 and 100; for the most probable"),
-        (dict(temperature=-1.0), "temperature (-1.0) must lie"),
-        (dict(temperature=float("nan")), "temperature (nan) must lie"),
+        (dict(temperature=0), "temperature (0) must be at least 0.01: for the most probable"),
+        (dict(temperature=-1.0), "temperature (-1.0) must be at least 0.01"),
+        (dict(temperature=float("nan")), "temperature (nan) must be a number"),
         (dict(top_k=-1), "top_k (-1) must not be negative"),
-        (dict(top_p=0.0), "top_p (0.0) must lie above 0 and up to 1"),
-        (dict(top_p=1.1), "top_p (1.1) must lie above 0 and up to 1"),
-        (dict(min_p=-0.1), "min_p (-0.1) must lie between 0 and 1"),
+        (dict(top_p=0.0), "top_p (0.0) must be above 0"),
+        (dict(top_p=1.1), "top_p (1.1) must be at most 1"),
+        (dict(min_p=-0.1), "min_p (-0.1) must not be negative"),
     ],
 )
 def test_what_leaves_no_distribution_is_refused(settings, sentence):
     with pytest.raises(ValueError) as refusal:
         draw(random_model(), torch.tensor([[4, 2]]), **settings)
+    assert str(refusal.value).startswith(sentence)
+    with pytest.raises(ValueError) as refusal:
+        Sampling(**settings)
     assert str(refusal.value).startswith(sentence)

@@ -153,14 +153,17 @@ def test_an_oversized_vocabulary_is_an_error_that_names_a_ceiling_that_works(kin
     with pytest.raises(TokenizerError, match=r"vocab_size \(9000\) is too large") as caught:
         train_tokenizer(kind, TEXTS, vocab_size=9000)
     ceiling = caught.value.ceiling
-    assert ceiling is not None and f"at most {ceiling}" in str(caught.value)
+    assert ceiling is not None and f"at most {ceiling}: take {ceiling} or fewer" in str(caught.value)
     assert train_tokenizer(kind, TEXTS, vocab_size=ceiling).vocab_size == ceiling
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_vocabulary_too_small_for_the_characters_is_an_error_that_says_how_many_it_needs(kind):
-    with pytest.raises(TokenizerError, match=r"vocab_size \(100\) is too small.*need \d{3}"):
+    with pytest.raises(
+        TokenizerError, match=r"vocab_size \(100\) is too small.*need \d{3}: take \d{3} or more"
+    ) as caught:
         train_tokenizer(kind, TEXTS, vocab_size=100)
+    assert caught.value.fault is not None and caught.value.fault.values == {"vocab_size": 100}
 
 
 def test_nothing_can_be_learned_from_no_text():

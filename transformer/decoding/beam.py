@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from transformer.config import LengthNorm, check_beam
+from transformer.config import DecodeConfig, LengthNorm
 from transformer.decoding.greedy import FREE, Constraints, NextToken
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recording, Site, Tap
@@ -120,7 +120,7 @@ def beam_search(
     can still overtake the worst of them, whatever follows. The cache, constraints and recording are as in `greedy`,
     which a beam of 1 equals. ValueError for a size or alpha that makes no search.
     """
-    check_beam(size, alpha, norm)
+    DecodeConfig(method="beam", beam=size, alpha=alpha, length_norm=norm)  # refuses what makes no search
     constraints.check(model, max_length)
     config, batch = model.config, source.size(0)
     ask = NextToken(

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from transformer.config import check_sampling
+from transformer.config import DecodeConfig
 from transformer.decoding.greedy import FREE, Constraints, Step, token_by_token
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site, Tap
@@ -33,7 +33,8 @@ def sample(
     The same seed, batch and device draw the same tokens. For several samples of a sentence, repeat its row. A step's
     `log_probs` stay the model's. Otherwise as `greedy`; ValueError for settings that leave no distribution.
     """
-    check_sampling(temperature, top_k, top_p, min_p)
+    # Refuses what no distribution can be made of.
+    DecodeConfig(method="sample", temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
     generator = torch.Generator(source.device).manual_seed(seed)
 
     def choose(allowed: Tensor) -> Tensor:
@@ -65,9 +66,8 @@ def reshaped(
 
     `scores` are logits or log-probabilities. In this order: temperature, the k most probable, the fewest that together
     have probability p (of what is left), and those with at least min_p of the largest probability. Equal tokens go by
-    their id; one token always stays.
+    their id; one token always stays. The settings are taken to be such as a DecodeConfig allows.
     """
-    check_sampling(temperature, top_k, top_p, min_p)
     # Shifted first, so that a small temperature cannot overflow.
     shaped = ((scores - scores.amax(dim=-1, keepdim=True)) / temperature).log_softmax(dim=-1)
     ranked, order = shaped.sort(dim=-1, descending=True, stable=True)

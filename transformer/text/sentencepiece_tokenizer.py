@@ -11,6 +11,7 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
+from transformer.setting import Fault
 from transformer.text.sentence import Sentence, words_at
 from transformer.text.token_ids import (
     BOS,
@@ -150,11 +151,13 @@ def _explained(error: RuntimeError, vocab_size: int) -> TokenizerError:
     if too_high := re.search(r"too high \(\d+\).*<= (\d+)", str(error)):
         return too_large(vocab_size, int(too_high[1]), "pieces")
     if too_small := re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error)):
-        return TokenizerError(
-            f"vocab_size ({vocab_size}) is too small: the characters of this text, the 256 bytes and the "
-            f"{len(SPECIALS)} special tokens alone need {too_small[1]}",
-            floor=int(too_small[1]),
+        rule = (
+            f"is too small, as the characters of this text, the 256 bytes and the {len(SPECIALS)} special tokens alone "
+            f"need {too_small[1]}"
         )
+        fix = f"take {too_small[1]} or more, or another tokenizer"
+        fault = Fault("vocab_size", rule, fix, {"vocab_size": vocab_size})
+        return TokenizerError(fault, floor=int(too_small[1]))
     return TokenizerError(f"sentencepiece could not learn a tokenizer from this text: {error}")
 
 

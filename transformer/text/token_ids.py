@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from transformer.setting import Fault
+
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 UNKNOWN_MARK = "\u2047"
@@ -9,14 +11,15 @@ UNKNOWN_MARK = "\u2047"
 
 
 class TokenizerError(Exception):
-    """A tokenizer could not be trained or loaded.
+    """A tokenizer could not be trained or loaded, for a reason in words or for the fault of a setting.
 
     `ceiling` is the largest vocabulary that the text allows, where too large a one was the reason; `floor` is the
     smallest, where too small a one was.
     """
 
-    def __init__(self, message: str, ceiling: int | None = None, floor: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str | Fault, ceiling: int | None = None, floor: int | None = None) -> None:
+        super().__init__(str(reason))
+        self.fault = reason if isinstance(reason, Fault) else None
         self.ceiling = ceiling
         self.floor = floor
 
@@ -69,8 +72,6 @@ def refuse_above(ceiling: int, vocab_size: int | None, unit: str) -> None:
 
 def too_large(vocab_size: int, ceiling: int, unit: str) -> TokenizerError:
     """The error for such a vocabulary."""
-    return TokenizerError(
-        f"vocab_size ({vocab_size}) is too large: this text has different {unit} for at most {ceiling}; "
-        f"take {ceiling} or fewer",
-        ceiling=ceiling,
-    )
+    rule = f"is too large, as this text has different {unit} for at most {ceiling}"
+    fault = Fault("vocab_size", rule, f"take {ceiling} or fewer, or leave it empty", {"vocab_size": vocab_size})
+    return TokenizerError(fault, ceiling=ceiling)

@@ -142,10 +142,13 @@ def test_a_file_that_cannot_be_used_is_refused_at_the_field_and_nothing_is_lost(
 def test_a_vocabulary_that_is_too_large_is_refused_and_the_ceiling_filled_in(started):
     at = upload(open_page("train"), "mine.tsv", pairs(300))
     at = fill(opened(at), "vocab_size", 90_000)
-    assert plain("Vocabulary (90000) is too large") in texts(at) and train_button(at).disabled
+    assert plain("Vocabulary (90,000) is too large, as this text has different ") in texts(at)
+    assert train_button(at).disabled
     offer = next(button for button in at.button if button.label.startswith("Take "))
+    faulty = texts(at)
     at = checked(offer.click().run())
     ceiling = shows(at, "vocab_size")
+    assert plain(f" for at most {ceiling}: take {ceiling} or fewer, or leave it empty.") in faulty
     assert f"{ceiling:,}" in offer.label and not train_button(at).disabled
     press_train(at)
     assert run_folder.get_run(started[0]).settings.model.vocab_size == ceiling

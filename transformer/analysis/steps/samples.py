@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
+from transformer.config import DecodeConfig
 from transformer.decoding.sampling import reshaped, sample
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.transformer import Transformer
@@ -15,12 +16,17 @@ from transformer.model.transformer import Transformer
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Settings with which tokens are drawn; as in `sampling.sample`."""
+    """Settings with which tokens are drawn, as in `sampling.sample`; ValueError for those a DecodeConfig refuses."""
 
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
+
+    def __post_init__(self) -> None:
+        DecodeConfig(
+            method="sample", temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p
+        )
 
     def reshape(self, log_probs: Float[ndarray, " vocab"], *, never: int) -> Float[ndarray, " vocab"]:
         """Returns the log-probabilities that a token is drawn with; the token `never` (padding) cannot be drawn."""
