@@ -6,7 +6,7 @@ Streamlit collects garbage after every rerun, which with torch loaded took most 
 not looked at, and what pages and models add later is frozen in its turn. One thread a pass: the models are small, and
 trainers beside the server need the cores.
 
-Between a page and its browser stand secure_headers.py, visitors/recognition.py, visitors/guards.py and
+Between a page and its browser stand serving/secure_headers.py, visitors/recognition.py, visitors/guards.py and
 serving/middleware.py of pages/shared. No connection waits for acknowledgements. Runs at work are streamed by
 pages/shared/live.
 
@@ -32,10 +32,10 @@ from streamlit.runtime.pages_manager import PagesManager
 from pages.server.errors import listen
 from pages.server.metrics import serve_metrics
 from pages.shared.live.socket import stream_route
-from pages.shared.secure_headers import SecureHeaders
 from pages.shared.serving import garbage
 from pages.shared.serving.machine import check_settings
 from pages.shared.serving.middleware import DecodeAhead, FilesFromMemory
+from pages.shared.serving.secure_headers import SecureHeaders
 from pages.shared.visitors.current import recognise_visitors
 from pages.shared.visitors.guards import OwnFiles, OwnMetrics, note_owners
 from pages.shared.visitors.recognition import Recognise
@@ -51,7 +51,7 @@ _PRELOADED = (
     "transformer.lab",
     "transformer.figures.attention.matrix",
     "transformer.runs.run_folder",
-    "pages.shared.context",
+    "pages.shared.decoding",
     "pages.attention.pictures",
 )
 _EVERY_S = 2.0

@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.attention.entry_choice import choose_entry
-from pages.shared.context import PageContext, is_transformer, say
+from pages.shared.context import Decoded, PageContext, is_transformer, say
 from pages.shared.controls import choose_kind, choose_layer
 from pages.shared.fields import box, drawer, number, segments, several, toggle
 from pages.shared.interventions.panel import switch_panel
@@ -50,12 +50,12 @@ def choose_head(context: PageContext) -> DeltaGenerator:
     return drawer
 
 
-def render_drawer(context: PageContext) -> None:
+def render_drawer(context: Decoded) -> None:
     """Renders a button that opens all other controls."""
     drawer(lambda: _render_controls(context), key="drawer")
 
 
-def _render_controls(context: PageContext) -> None:
+def _render_controls(context: Decoded) -> None:
     picture, switches, entry = st.tabs(["Picture", "Switches", "An entry"], width=_DRAWER)
     with picture:
         choose_picture(context)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.shared.context import PageContext, say
+from pages.shared.context import Decoded, PageContext, say
 from pages.shared.fields import box, segments
 from pages.shared.interventions.fields import numbered
 from pages.shared.url.session import choose
@@ -12,7 +12,7 @@ _QUERY, _KEY = "choose-query", "choose-key"
 _CLICKS: dict[Click, str] = {"open": "Explain it", "forbid": "Forbid it"}
 
 
-def chosen_entry(context: PageContext) -> tuple[int, int] | None:
+def chosen_entry(context: Decoded) -> tuple[int, int] | None:
     """Returns the chosen query and key; None if this picture has no such entry."""
     attention, entry = context.inspection.attention(context.view.kind), context.view.cell
     if entry is None or entry[0] >= len(attention.queries) or entry[1] >= len(attention.keys):
@@ -20,7 +20,7 @@ def chosen_entry(context: PageContext) -> tuple[int, int] | None:
     return entry
 
 
-def choose_entry(context: PageContext) -> None:
+def choose_entry(context: Decoded) -> None:
     """Renders what a click on an entry does, and two boxes that choose an entry as such a click does."""
     attention = context.inspection.attention(context.view.kind)
     query, key = chosen_entry(context) or (None, None)
@@ -73,7 +73,7 @@ def _choose_click(context: PageContext) -> None:
         )
 
 
-def say_click(context: PageContext) -> None:
+def say_click(context: Decoded) -> None:
     """Says what a click means where it forbids, cannot forbid, or does nothing; and that there is no such entry."""
     attention = context.inspection.attention(context.view.kind)
     if context.view.cell is not None and chosen_entry(context) is None:

@@ -5,7 +5,7 @@ import streamlit as st
 
 from pages.attention.entry_choice import chosen_entry
 from pages.shared import wording
-from pages.shared.context import PageContext, is_dark
+from pages.shared.context import Decoded, PageContext, is_dark
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import render_equation
 from pages.shared.guard import guard
@@ -24,7 +24,7 @@ _TERMS = 4
 
 
 @guard("The explanation of this weight")
-def render_entry(context: PageContext) -> None:
+def render_entry(context: Decoded) -> None:
     """Renders a card with the way to the chosen entry's weight and what can change it; nothing if none is chosen."""
     where = chosen_entry(context)
     if where is None:
@@ -48,7 +48,7 @@ def render_entry(context: PageContext) -> None:
 
 
 @guard("The whole sum")
-def render_whole_sum(context: PageContext) -> None:
+def render_whole_sum(context: Decoded) -> None:
     """Renders the chosen entry's whole sum; nothing if none is chosen or there is none."""
     where = chosen_entry(context)
     if where is None:
@@ -73,7 +73,7 @@ def render_whole_sum(context: PageContext) -> None:
     )
 
 
-def _title(context: PageContext, query: int, key: int) -> str:
+def _title(context: Decoded, query: int, key: int) -> str:
     attention = context.inspection.attention(context.view.kind)
     names = wording.token(attention.queries[query]), wording.token(attention.keys[key])
     title = f"**How {names[0]} (row {query}) attended to {names[1]} (column {key})**"

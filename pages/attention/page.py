@@ -1,6 +1,5 @@
 """Attention: one head of one decoding, large; beside it all others, and what happens when parts are switched off."""
 
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -12,6 +11,7 @@ from pages.attention.entry_panel import render_entry, render_whole_sum
 from pages.attention.pictures import is_wide, render_overview, render_picture, render_so_far
 from pages.shared.before_after import render_output
 from pages.shared.context import is_transformer
+from pages.shared.decoding import decode
 from pages.shared.header import frame
 
 
@@ -31,9 +31,9 @@ with beside:
     entry, overview, output = st.container(), st.container(), st.container()
 whole_sum, figures = st.container(), st.container()
 so_far = overview.empty()
-context = replace(context, meanwhile=partial(render_so_far, context, so_far))
 with output:
     render_head_switches(context)
+    context = decode(context, on_progress=partial(render_so_far, context, so_far))
     render_output(context, figures=figures)
 so_far.empty()
 with drawer:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pages.shared import wording
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded, PageContext
 from transformer.analysis.attention.aggregation import Marks
 from transformer.analysis.attention.silenced_heads import heads_replaced, residuals, silenced
 from transformer.interventions import Intervention
@@ -50,7 +50,7 @@ def title(picture: Matrix, context: PageContext) -> str:
     return f"layer {picture.layer} · {'mean' if picture.how == 'mean' else 'largest'} of {whose}"
 
 
-def off_text(picture: Matrix, data: MatrixData, context: PageContext) -> str:
+def off_text(picture: Matrix, data: MatrixData, context: Decoded) -> str:
     """Returns why nothing of a matrix goes any further; empty where something does."""
     if not data.off or not isinstance(picture, HeadMatrix):
         return ""
@@ -60,7 +60,7 @@ def off_text(picture: Matrix, data: MatrixData, context: PageContext) -> str:
     return " · **off or at their mean**" if any(off) else f" · **at {'its' if len(off) == 1 else 'their'} mean**"
 
 
-def example_text(picture: Matrix, data: MatrixData, context: PageContext) -> str:
+def example_text(picture: Matrix, data: MatrixData, context: Decoded) -> str:
     """Returns one row of a head's weights in words, that of the pronoun if there is one; empty where no row looks at a
     word."""
     if not isinstance(picture, HeadMatrix) or picture.shows != "weights" or len(picture.heads) > 1 or data.off:
@@ -76,14 +76,14 @@ def example_text(picture: Matrix, data: MatrixData, context: PageContext) -> str
     return ""
 
 
-def cache_text(context: PageContext) -> str:
+def cache_text(context: Decoded) -> str:
     """Returns a note where the decoder's own attention is that of one whole pass."""
     if context.view.kind == "decoder_self" and not context.inspection.cached:
         return " · from the last whole pass, because the cache cannot be used"
     return ""
 
 
-def matrix_text(picture: Matrix, data: MatrixData, context: PageContext) -> list[str]:
+def matrix_text(picture: Matrix, data: MatrixData, context: Decoded) -> list[str]:
     """Returns the sentences below the title: what was merged, left out and hidden, and what the switches mean."""
     if isinstance(picture, AttentionEntropy):
         said = [
@@ -153,12 +153,12 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if share >= 0.0005 else "less than 0.1%"
 
 
-def _zeroed(picture: HeadMatrix, context: PageContext) -> Mapping[int, bool]:
+def _zeroed(picture: HeadMatrix, context: Decoded) -> Mapping[int, bool]:
     """Returns, for each head of the layer, whether it is set to zero."""
     return dict(enumerate(heads_replaced(context.inspection, picture.kind, ("zero",))[picture.layer].tolist()))
 
 
-def _switches_text(picture: HeadMatrix, data: MatrixData, context: PageContext) -> list[str]:
+def _switches_text(picture: HeadMatrix, data: MatrixData, context: Decoded) -> list[str]:
     seen, layer, norms = context.inspection, picture.layer, picture.shows == "norms"
     zeroed = _zeroed(picture, context)
     if data.off and context.view.combine == "one":
@@ -195,7 +195,7 @@ def _is_copied_into(picture: HeadMatrix, seen: Inspection) -> bool:
     return any(r.heads is None or not {*r.heads}.isdisjoint(picture.heads) for r in copied)
 
 
-def _rollout_text(picture: AttentionRollout, data: MatrixData, context: PageContext) -> str:
+def _rollout_text(picture: AttentionRollout, data: MatrixData, context: Decoded) -> str:
     assert data.arrived is not None and data.alive is not None, "a rollout has them"
     seen, kind, layer = context.inspection, AttentionKind(picture.kind), picture.layer
     built_with = context.lab.model.config.residual

@@ -14,7 +14,7 @@ from pages.attention.explanations import explain_picture
 from pages.shared.components.head_grid import SIDE, head_grid
 from pages.shared.components.head_matrix import head_matrix
 from pages.shared.components.tokens import token_lines
-from pages.shared.context import PageContext, sentence
+from pages.shared.context import Decoded, PageContext, sentence
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import explain, kind_explained
 from pages.shared.guard import guard
@@ -38,7 +38,7 @@ D = TypeVar("D")
 NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: this is the matrix."
 
 
-def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
+def picture_of(context: Decoded) -> Matrix | TokenLines | Bertviz:
     """Returns the large picture that the visitor chose, as a view."""
     view, layer, head, entry = context.view, context.layer, context.head, chosen_entry(context)
     cut = {"words": view.words, "marks": view.specials, "threshold": view.threshold}
@@ -63,7 +63,7 @@ def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
 
 
 @guard("The picture")
-def render_picture(context: PageContext) -> None:
+def render_picture(context: Decoded) -> None:
     """Renders the chosen picture, between a line saying what it shows and what there is to know of it."""
     caption = st.empty()
     picture = picture_of(context)
@@ -84,7 +84,7 @@ def render_picture(context: PageContext) -> None:
 
 
 def _render(
-    context: PageContext,
+    context: Decoded,
     caption: DeltaGenerator,
     picture: View[D],
     texts: Callable[[D], tuple[str, str, list[str]]],
@@ -114,7 +114,7 @@ def _render(
 
 
 @guard("The overview of heads")
-def render_overview(context: PageContext) -> None:
+def render_overview(context: Decoded) -> None:
     """Renders all layers and heads, small, with their menu."""
     shape = context.inspection.attention(context.view.kind).weights.shape
     said = ["All layers and heads"]

@@ -5,7 +5,7 @@ import streamlit as st
 from pages.compare.choices import PAGE, Choices, Two
 from pages.compare.loading import Side, get_lab_at, side, steps_of
 from pages.shared import loading, wording
-from pages.shared.context import PageContext, say, sentence
+from pages.shared.context import Decoded, PageContext, say, sentence
 from pages.shared.fields import box, line, segments
 from pages.shared.interventions.panel import switch_popover
 from pages.shared.url.session import session
@@ -17,7 +17,7 @@ LAST = "at the end"
 _CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed"), ("heavy", "weak"), ("fast", "slow"))
 
 
-def choose_sides(context: PageContext, chosen: Choices) -> tuple[Side, Side] | None:
+def choose_sides(context: Decoded, chosen: Choices) -> tuple[Side, Side] | None:
     """Renders the controls for what is compared with the page's model and sentence. Returns both sides, or None if one
     fails."""
     say(*PAGE.said())

@@ -12,7 +12,7 @@ from pages.heads.choices import Choices, segments
 from pages.heads.patterns import chosen_head, open_link, render_head_table, two_columns
 from pages.shared.cache import cached
 from pages.shared.components.head_table import Cell, Column
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded, PageContext
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.wording import number, plain, token
 from transformer.analysis.heads.addresses import HeadAt
@@ -31,7 +31,7 @@ _EXPLAINED: dict[Hiding, str] = {
 }
 
 
-def render_faithfulness(context: PageContext, chosen: Choices) -> None:
+def render_faithfulness(context: Decoded, chosen: Choices) -> None:
     """Renders the whole section."""
     segments("hiding", "A hidden token is", _HIDING, chosen.hiding)
     seen = context.inspection
@@ -73,7 +73,7 @@ def _ranked(found: FaithfulnessData) -> dict[HeadAt, tuple[float, int]]:
 
 
 def _render_text(
-    context: PageContext, effect: Float[ndarray, "target source"], found: FaithfulnessData, at: HeadAt
+    context: Decoded, effect: Float[ndarray, "target source"], found: FaithfulnessData, at: HeadAt
 ) -> None:
     seen = context.inspection
     if len(seen.source_tokens) < FEWEST:

@@ -22,7 +22,7 @@ from pages.heads.patterns import (
 from pages.heads.work import result_of
 from pages.shared.cache import cached, lab_key
 from pages.shared.components.head_table import Cell, Column
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded, PageContext
 from pages.shared.exhibit import exhibit
 from pages.shared.waiting import give_way
 from pages.shared.wording import NEGLIGIBLE, moved, number, token
@@ -60,7 +60,7 @@ _MEASURES = {
 _REMOVALS = {"zero": "Zero", "mean": "Its mean"}
 
 
-def render_importance(context: PageContext, chosen: Choices) -> None:
+def render_importance(context: Decoded, chosen: Choices) -> None:
     """Renders the whole section."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("measured_by", "Measured by", _MEASURES, chosen.measured_by)
@@ -110,7 +110,7 @@ def _over_pairs(context: PageContext, sample: PairSample, removal: Removal) -> R
     return None if found is None else RemovedOverPairs(lab, sample, removal, found)
 
 
-def _render_output(context: PageContext, chosen: Choices, surveyed: Surveyed | None) -> None:
+def _render_output(context: Decoded, chosen: Choices, surveyed: Surveyed | None) -> None:
     """This translation without each head."""
     effects = _output_effects(context.lab, context.inspection, chosen.removal)
     subject = Removed(context.lab, context.inspection, chosen.removal, effects)
@@ -154,7 +154,7 @@ def _render_figures(context: PageContext, subject: Any, view: Any, ranking: Any,
     return data
 
 
-def _render_output_text(context: PageContext, effects: Sequence[OutputEffect]) -> None:
+def _render_output_text(context: Decoded, effects: Sequence[OutputEffect]) -> None:
     """Says how many heads the output needs, and which one it needs most."""
     changing = [effect for effect in effects if effect.instead is not None]
     effect, n = min(effects, key=lambda effect: effect.log_prob), len(effects)
@@ -220,7 +220,7 @@ def _link_without(context: PageContext, at: HeadAt) -> None:
 
 
 def _render_output_table(
-    context: PageContext, chosen: Choices, data: OutputImportanceData, surveyed: Surveyed | None
+    context: Decoded, chosen: Choices, data: OutputImportanceData, surveyed: Surveyed | None
 ) -> None:
     log_probs = dict(zip(data.map.heads(), data.map.values.ravel().tolist(), strict=True))
     columns = [

@@ -11,7 +11,7 @@ from pages.heads.patterns import OPENS
 from pages.heads.work import result_of
 from pages.shared.cache import lab_key
 from pages.shared.components.tokens import token_chips
-from pages.shared.context import PageContext, say
+from pages.shared.context import Decoded, PageContext, say
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import bare, duration, number, plain, pronoun_step, token
 from transformer.analysis.heads.addresses import HeadAt, Tell, heads_of
@@ -33,7 +33,7 @@ _ASKED = "heads-searches-asked"
 _OTHER = {"il": "elle", "elle": "il"}
 
 
-def render_minimal_set(context: PageContext, chosen: Choices) -> None:
+def render_minimal_set(context: Decoded, chosen: Choices) -> None:
     """Renders the whole section."""
     st.markdown(
         "Heads are redundant: often removing one changes nothing. How many must be removed *together* before this "
@@ -51,7 +51,7 @@ def render_minimal_set(context: PageContext, chosen: Choices) -> None:
         exhibit(subject, MinimalSetOutputs(), draw=lambda data: _render_found(context, plan, found), explain=_explain)
 
 
-def _plan(context: PageContext, chosen: Choices) -> SearchPlan | None:
+def _plan(context: Decoded, chosen: Choices) -> SearchPlan | None:
     """Renders the controls; returns what they ask for."""
     step, into = _default_goal(context)
     goal = chosen.goal or ("any" if into is None else "token")
@@ -77,7 +77,7 @@ def _plan(context: PageContext, chosen: Choices) -> SearchPlan | None:
     return SearchPlan(target, heads, exact=min(chosen.exact, chosen.most), most=chosen.most)
 
 
-def _token_goal(context: PageContext, chosen: Choices, default_step: int, default_into: int | None) -> Goal:
+def _token_goal(context: Decoded, chosen: Choices, default_step: int, default_into: int | None) -> Goal:
     seen = context.inspection
     n = len(seen.target_tokens)
     step = default_step if chosen.step is None else chosen.step
@@ -101,7 +101,7 @@ def _token_goal(context: PageContext, chosen: Choices, default_step: int, defaul
     return Goal(step, into)
 
 
-def _default_goal(context: PageContext) -> tuple[int, int | None]:
+def _default_goal(context: Decoded) -> tuple[int, int | None]:
     """Returns the pronoun's token and the other pronoun; if the output has none, its first token."""
     step = pronoun_step(context.inspection)
     if step is None:
@@ -111,11 +111,11 @@ def _default_goal(context: PageContext) -> tuple[int, int | None]:
     return (step, ids[0]) if len(ids) == 1 and not context.lab.unknown(other) else (0, None)
 
 
-def _settings(context: PageContext, plan: SearchPlan) -> tuple[Hashable, ...]:
+def _settings(context: Decoded, plan: SearchPlan) -> tuple[Hashable, ...]:
     return (context.inspection.target_ids, tuple(map(str, context.view.switches)), plan)
 
 
-def _wanted(context: PageContext, plan: SearchPlan, key: Hashable) -> bool:
+def _wanted(context: Decoded, plan: SearchPlan, key: Hashable) -> bool:
     """Renders the offer to begin a long search; returns whether the search may begin."""
     positions = len(context.inspection.source_ids) + len(context.inspection.target_ids)
     estimate_s = plan.n_ablations * positions * context.lab.model.n_parameters() / _NUMBERS_A_SECOND
@@ -128,7 +128,7 @@ def _wanted(context: PageContext, plan: SearchPlan, key: Hashable) -> bool:
     return False
 
 
-def _search(context: PageContext, plan: SearchPlan, key: Hashable) -> MinimalSets | None:
+def _search(context: Decoded, plan: SearchPlan, key: Hashable) -> MinimalSets | None:
     lab, seen = context.lab, context.inspection
 
     def compute(tell: Tell) -> MinimalSets:
@@ -147,7 +147,7 @@ def _search(context: PageContext, plan: SearchPlan, key: Hashable) -> MinimalSet
     return result_of("smallest", key, compute, f"Trying up to {plan.n_ablations:,} sets of heads")
 
 
-def _render_found(context: PageContext, plan: SearchPlan, found: MinimalSets) -> None:
+def _render_found(context: Decoded, plan: SearchPlan, found: MinimalSets) -> None:
     what = _goal_said(context, plan.goal)
     tried = _tried(plan, found)
     if not found.sets:
@@ -212,7 +212,7 @@ def _tried(plan: SearchPlan, found: MinimalSets) -> str:
     return f"{said}."
 
 
-def _goal_said(context: PageContext, goal: Goal) -> str:
+def _goal_said(context: Decoded, goal: Goal) -> str:
     if goal.step is None:
         return "change this output"
     before = token(context.inspection.target_tokens[goal.step])
@@ -221,7 +221,7 @@ def _goal_said(context: PageContext, goal: Goal) -> str:
     return f"turn {before} into {token(context.lab.tokenizer.piece(goal.token))}"
 
 
-def _draw_outputs(context: PageContext, ablation: Ablation) -> None:
+def _draw_outputs(context: Decoded, ablation: Ablation) -> None:
     """Renders the output before and after."""
     before = context.inspection.target_tokens
     after = tuple(map(context.lab.tokenizer.piece, ablation.written))

@@ -6,7 +6,8 @@ from pages.heads.importance import render_importance
 from pages.heads.minimal_set import render_minimal_set
 from pages.heads.patterns import render_patterns
 from pages.heads.similarity import render_similarity
-from pages.shared.context import say
+from pages.shared.context import Decoded, say
+from pages.shared.decoding import decode
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import problems
@@ -14,6 +15,15 @@ from pages.shared.url.session import problems
 follow_picks()
 context = frame("What does each head do, over many sentences, and does it matter?", PAGE, needs="a Transformer")
 chosen = PAGE.settle(context.view)
+
+
+def decode_with_chips() -> Decoded:
+    """Decodes the sentence, and renders its switches."""
+    decoded = decode(context)
+    switch_chips(decoded)
+    return decoded
+
+
 say(*PAGE.said(), *problems("kind", "layer", "head"))
 if chosen.section in ("roles", "alike"):
     say(*problems("switch"))  # whose chips are not shown there
@@ -24,11 +34,8 @@ match chosen.section:
     case "alike":
         render_similarity(context, chosen)
     case "worth":
-        switch_chips(context)
-        render_importance(context, chosen)
+        render_importance(decode_with_chips(), chosen)
     case "smallest":
-        switch_chips(context)
-        render_minimal_set(context, chosen)
+        render_minimal_set(decode_with_chips(), chosen)
     case "evidence":
-        switch_chips(context)
-        render_faithfulness(context, chosen)
+        render_faithfulness(decode_with_chips(), chosen)

@@ -8,7 +8,7 @@ from pages.home.said import change_of, most_needed
 from pages.home.translation import render_translation
 from pages.shared import loading, wording
 from pages.shared.cache import cached
-from pages.shared.context import PageContext, is_transformer
+from pages.shared.context import Decoded, PageContext, is_transformer
 from pages.shared.header import change_text
 from pages.shared.texts.catalogue import Texts
 from pages.shared.url.session import session
@@ -46,7 +46,7 @@ class SentenceChange:
     sentence: str = ""
 
 
-def sentence_change(context: PageContext) -> SentenceChange:
+def sentence_change(context: Decoded) -> SentenceChange:
     """Returns the difference from the sentence shown before, if the two are similar."""
     text = session().previous.get(context.lab.name)
     if text is None or text == context.view.text:
@@ -94,7 +94,7 @@ def try_a_change(offered: tuple[str, str]) -> None:
     st.button(label, key="try", type="primary", on_click=change_text, args=(changed,))
 
 
-def render_without_attention(context: PageContext) -> None:
+def render_without_attention(context: Decoded) -> None:
     """Renders the translation of a model that has no attention to draw, and what to do next."""
     render_translation(context)
     n_tokens = len(context.inspection.source_tokens)
@@ -109,7 +109,7 @@ def render_without_attention(context: PageContext) -> None:
     _train_your_own(context)
 
 
-def look_further(context: PageContext) -> None:
+def look_further(context: Decoded) -> None:
     """Renders links with everything filled in: the lessons, the head that this output needs most, and, folded, more."""
     st.markdown(f"## {TEXTS('further')}")
     _lessons()
@@ -121,7 +121,7 @@ def look_further(context: PageContext) -> None:
         _train_your_own(context)
 
 
-def _experiments(context: PageContext) -> None:
+def _experiments(context: Decoded) -> None:
     _which_heads(context)
     layer = context.lab.model.config.n_decoder_layers - 1
     everything = AblateHeads("decoder", layer, "cross", tuple(range(context.lab.model.config.n_heads)))
@@ -159,7 +159,7 @@ def _train_your_own(context: PageContext) -> None:
     st.page_link("pages/train/page.py", label=TEXTS("train"), icon=_ARROW, query_params=filled)
 
 
-def _most_needed_head(context: PageContext) -> None:
+def _most_needed_head(context: Decoded) -> None:
     """Returns the one head without which the output changes most, measured now."""
     if context.view.switches:
         return
@@ -170,7 +170,7 @@ def _most_needed_head(context: PageContext) -> None:
     _link(context, (effects[0].switch,), most_needed(effects[0], len(effects), written, instead))
 
 
-def _which_heads(context: PageContext) -> None:
+def _which_heads(context: Decoded) -> None:
     """Returns the two heads that matter most to the pronoun, measured now; None if neither moves it enough to be
     seen."""
     step = wording.pronoun_step(context.inspection)

@@ -20,6 +20,7 @@ from pages.shared import loading, wording
 from pages.shared.components.tokens import token_lines
 from pages.shared.context import say
 from pages.shared.controls import choose_layer_or_average
+from pages.shared.decoding import decode
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import explain
 from pages.shared.fields import drawer
@@ -37,7 +38,7 @@ from transformer.views.subjects import Decoding
 TEXTS = Texts("home")
 
 context = frame(TEXTS("heading"))
-context = replace(context, view=replace(context.view, kind=AttentionKind.CROSS))
+context = decode(replace(context, view=replace(context.view, kind=AttentionKind.CROSS)))
 if not attention_layers(context.lab.model):
     render_without_attention(context)
     st.stop()

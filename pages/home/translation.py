@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.home import said
 from pages.shared import loading, wording
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded
 from pages.shared.texts.catalogue import Texts
 from transformer.data.corpora import PRONOUNS
 from transformer.data.pronouns.glosses import Gloss, glosses
@@ -15,7 +15,7 @@ from transformer.data.pronouns.glosses import Gloss, glosses
 TEXTS = Texts("home")
 
 
-def render_translation(context: PageContext, change: str = "") -> None:
+def render_translation(context: Decoded, change: str = "") -> None:
     """Renders what the model wrote and what it made of "it"; `change` says what differs from the sentence before."""
     seen, gold = context.inspection, loading.reference(context.lab, context.view.text)
     genders = said.genders(seen.translation, gold)

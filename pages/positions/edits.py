@@ -8,7 +8,8 @@ from pages.positions.choices import Choices, segments
 from pages.positions.table_choice import OTHER_KINDS, STACKS
 from pages.shared import fields
 from pages.shared.before_after import render_output
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded, PageContext
+from pages.shared.decoding import decode
 from pages.shared.url.session import choose, session
 from transformer.interventions import EditPositions, PositionEdit, merged
 from transformer.model.taps import Stack
@@ -30,13 +31,16 @@ def render_edits(context: PageContext, chosen: Choices) -> None:
     kind = context.lab.model.config.positions
     if kind in OTHER_KINDS:
         st.markdown(f"**{context.lab.name}** adds nothing to its embeddings that could be changed. {OTHER_KINDS[kind]}")
-        render_output(context, invitation="")
+        render_output(decode(context), invitation="")
         return
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    with row:
         segments("stack", "Positions of", STACKS, chosen.stack)
         _render_choice(context, chosen.stack)
-        _render_value(context, chosen.stack)
-    render_output(context, invitation="Change the positions above to decode again beside it.", explain=_explain)
+    decoded = decode(context)
+    with row:
+        _render_value(decoded, chosen.stack)
+    render_output(decoded, invitation="Change the positions above to decode again beside it.", explain=_explain)
 
 
 def _explain() -> None:
@@ -64,7 +68,7 @@ def _render_choice(context: PageContext, stack: Stack) -> None:
     )
 
 
-def _render_value(context: PageContext, stack: Stack) -> None:
+def _render_value(context: Decoded, stack: Stack) -> None:
     now = _now(context, stack)
     if now is None:
         return
@@ -92,7 +96,7 @@ def _render_value(context: PageContext, stack: Stack) -> None:
             _render_two_tokens(context, stack, now)
 
 
-def _render_two_tokens(context: PageContext, stack: Stack, now: EditPositions) -> None:
+def _render_two_tokens(context: Decoded, stack: Stack, now: EditPositions) -> None:
     tokens = context.inspection.source_tokens if stack == "encoder" else context.inspection.decoder_inputs
     named = range(max(len(tokens), max(now.tokens) + 1))
     fields.several(

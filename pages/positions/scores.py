@@ -8,6 +8,7 @@ from pages.positions.choices import Choices, segments
 from pages.positions.table_choice import OTHER_KINDS, STACKS
 from pages.shared import fields, wording
 from pages.shared.context import PageContext
+from pages.shared.decoding import decode
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import render_equation
 from pages.shared.interventions.panel import switch_chips
@@ -27,9 +28,10 @@ def render_scores(context: PageContext, chosen: Choices) -> None:
     with right:
         heads = list(range(config.n_heads))
         fields.box("Head", heads, context.head, lambda head: choose(head=head), key="positions-head")
-    switch_chips(context)
+    decoded = decode(context)
+    switch_chips(decoded)
     data = exhibit(
-        context.decoding,
+        decoded.decoding,
         ScoreParts(stack=chosen.stack, head=context.head),
         explain=partial(_explain, config),
     )

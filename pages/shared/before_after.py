@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared import loading, wording
 from pages.shared.components.tokens import aligned_tokens, room_for, token_chips
-from pages.shared.context import PageContext, is_dark
+from pages.shared.context import Decoded, PageContext, is_dark
 from pages.shared.exhibit import exhibit
 from pages.shared.guard import guard
 from pages.shared.interventions.panel import switch_chips
@@ -29,7 +29,7 @@ from transformer.views.subjects import Compared
 
 @guard("The output")
 def render_output(
-    context: PageContext,
+    context: Decoded,
     *,
     invitation: str = "Switch a head off to decode again beside it.",
     explain: Callable[[], object] | None = None,

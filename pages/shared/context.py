@@ -1,22 +1,14 @@
-"""The context of a page: a view that fits its model, the model, and the decoding under the view's switches."""
+"""The context of a page: a view that fits its model, the model, and the decoding once there is one."""
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from urllib.parse import parse_qs
 
 import streamlit as st
 
 from pages.shared import loading, wording
-from pages.shared.background import Stopped, Watcher, Work
-from pages.shared.texts.catalogue import Texts
 from pages.shared.texts.phrases import Phrases
-from pages.shared.url.packed_link import PARAMETER, unpack
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
-from pages.shared.waiting import give_way, session_watcher
-from transformer.checkpoints.settings import CheckpointError
 from transformer.config import ModelConfig
 from transformer.interventions import Intervention, compile_interventions, merged
 from transformer.lab import Inspection, Lab
@@ -24,46 +16,17 @@ from transformer.model.seq2seq import attention_layers
 from transformer.text.sentence import Sentence
 from transformer.views.subjects import Decoding
 
-TEXTS = Texts("frame")
 REFUSALS = Phrases("library.refusals")
-_FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
-"""The seconds before a decoding is first drawn and between two drawings, and those that the rest must take at least."""
 
 
 @dataclass(frozen=True)
 class PageContext:
-    """The context of a page: the view as it fits the model, the model, and the decoding under the view's switches."""
+    """The context of a page: the view as it fits the model, and the model; `decode` adds the decoding."""
 
     view: View
     lab: Lab
     sentence: Sentence
     """The view's text as the model reads it."""
-    meanwhile: Callable[[Inspection], None] | None = None
-    """Draws as much as is written of a decoding that takes longer."""
-
-    @cached_property
-    def inspection(self) -> Inspection:
-        """Returns the decoding under the view's switches, made on first use: the browser paints what the page has
-        drawn before that meanwhile."""
-        with st.spinner(TEXTS("decoding")):  # seen after half a second
-            work, patience, next_s = self._begin_decoding(), 0.0, _FIRST_S
-            while not work.over.wait(patience):
-                give_way()
-                so_far, left_s, patience = work.so_far, work.left_s, _FIRST_S
-                if self.meanwhile and so_far and left_s and work.since_s > next_s and left_s > _WORTH_S:
-                    self.meanwhile(so_far())
-                    next_s = work.since_s + _EVERY_S
-            if work.stopped:  # by this visitor's page of a moment ago
-                work = self._begin_decoding()
-            return work.result()
-
-    def _begin_decoding(self) -> Work[Inspection]:
-        return loading.decoding(self.lab, self.view.text, self.view.switches, session_watcher())
-
-    @property
-    def decoding(self) -> Decoding:
-        """Returns the decoding with its model, as the subject of views."""
-        return Decoding(self.lab, self.inspection)
 
     @property
     def layer(self) -> int:
@@ -78,18 +41,17 @@ class PageContext:
         return self.view.head or 0
 
 
-def decode_ahead(query: str) -> None:
-    """Decodes the sentence that a link's query names, or the first that is shown, for the page to find it done.
+@dataclass(frozen=True)
+class Decoded(PageContext):
+    """The context of a page whose sentence is decoded."""
 
-    Without the link's switches: under these the page decodes itself. It stops where no page joins it within a moment.
-    """
-    nobody = Watcher(lambda: False)
-    with contextlib.suppress(ValueError, CheckpointError, Stopped):  # the page will find the same, and say it
-        asked = parse_qs(query)
-        view, _ = View.read(unpack(asked[PARAMETER][0]) if PARAMETER in asked else asked)
-        if found := loading.models():
-            lab = loading.get_lab(view.model or loading.first_choice(found))
-            loading.decoding(lab, view.text or next(iter(loading.examples(lab)), "a"), (), nobody).result()
+    inspection: Inspection
+    """The decoding under the view's switches."""
+
+    @property
+    def decoding(self) -> Decoding:
+        """Returns the decoding with its model, as the subject of views."""
+        return Decoding(self.lab, self.inspection)
 
 
 def is_transformer(lab: Lab) -> bool:

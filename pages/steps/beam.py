@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.shared import fields, loading, wording
 from pages.shared.components.tokens import token_chips
-from pages.shared.context import PageContext, is_dark, say
+from pages.shared.context import Decoded, PageContext, is_dark, say
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.guard import guard
@@ -28,7 +28,7 @@ _NORMS = {"paper": "((5 + length) / 6)^α, the paper", "length": "length^α"}
 
 
 @guard("The beam search")
-def render_beam(context: PageContext, chosen: Choices) -> None:
+def render_beam(context: Decoded, chosen: Choices) -> None:
     """Renders the settings, the results, the tree of the real search, and the attention of one hypothesis."""
     _render_settings(chosen)
     tree = _search(context, chosen, context.view.switches)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.shared import fields, loading, wording
 from pages.shared.components.tokens import token_chips
-from pages.shared.context import PageContext, say
+from pages.shared.context import Decoded, PageContext, say
 from pages.shared.exhibit import exhibit
 from pages.shared.guard import guard
 from pages.steps.choices import PAGE, BranchesAs, Choices, Forced, change, complain, complaint, drop, take_branch
@@ -44,7 +44,7 @@ class Walk:
         return (*before, (self.step, token))
 
 
-def decode_branches(context: PageContext, chosen: Choices) -> Walk:
+def decode_branches(context: Decoded, chosen: Choices) -> Walk:
     """Decodes the chosen branches; those that this model cannot write are left out with a sentence."""
     branches, lost = [context.inspection], set()
     for forced in chosen.branches:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.shared.context import PageContext, say
 from pages.shared.controls import choose_layer_or_average
+from pages.shared.decoding import decode
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips, switch_popover
 from pages.shared.url.session import problems
@@ -21,7 +22,7 @@ from transformer.model.seq2seq import attention_layers
 
 context = frame("What did it consider at each token, and what if it had written another?", PAGE)
 chosen = PAGE.settle(context.view)
-context = replace(context, view=replace(context.view, kind="cross"))
+context = decode(replace(context, view=replace(context.view, kind="cross")))
 
 
 def step(context: PageContext, walk: Walk, chosen: Choices) -> None:

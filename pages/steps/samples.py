@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.shared import fields, wording
 from pages.shared.components.draw_distribution import Slider, draw_distribution
-from pages.shared.context import PageContext, say
+from pages.shared.context import Decoded, PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.guard import guard
 from pages.steps.branches import Walk, decode_branches
@@ -38,7 +38,7 @@ _SLIDERS = tuple(_slider(name, *limits) for name, limits in _LIMITS.items())
 
 
 @guard("Sampling")
-def render_samples(context: PageContext, chosen: Choices) -> None:
+def render_samples(context: Decoded, chosen: Choices) -> None:
     """Renders the reshaped distribution of a step beside the outputs of many samples, and their tree."""
     walk = decode_branches(context, chosen)
     settings = {name: getattr(chosen, name) for name in _SETTINGS}

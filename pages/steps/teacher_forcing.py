@@ -9,7 +9,7 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.background import Stopped, Work
 from pages.shared.components.tokens import token_chips
-from pages.shared.context import PageContext, say
+from pages.shared.context import Decoded, PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.guard import guard, guarded_fragment
 from pages.shared.waiting import session_watcher, wait_a_moment
@@ -37,7 +37,7 @@ other words looks biased too: this measures distance from one reference.
 
 
 @guard("Teacher forcing")
-def render_reference(context: PageContext, chosen: Choices) -> None:
+def render_reference(context: Decoded, chosen: Choices) -> None:
     """Renders the field, the losses of the reference in it, and exposure bias over many sentences."""
     render_reference_field(context, chosen)
     ids = reference_ids(context, chosen)
@@ -49,7 +49,7 @@ def render_reference(context: PageContext, chosen: Choices) -> None:
     _render_exposure(context)
 
 
-def _render_losses(context: PageContext, ids: tuple[int, ...]) -> None:
+def _render_losses(context: Decoded, ids: tuple[int, ...]) -> None:
     subject, view = context.decoding, TeacherForcedReference(reference=ids)
     try:
         data = get_data(subject, view)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import streamlit as st
 
 from pages.shared import loading, wording
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded, PageContext
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, session
 from pages.shared.url.url_state import UrlState, param, text, whole, words
@@ -103,7 +103,7 @@ def follow_picks() -> None:
         _stand_at(picked[0], max(0, picked[1]))
 
 
-def place(context: PageContext) -> tuple[Place, tuple[str, ...]]:
+def place(context: Decoded) -> tuple[Place, tuple[str, ...]]:
     """Returns where the visitor stands in this model and sentence, and a sentence for each choice that was replaced."""
     chosen, problems = PAGE.settle(context.view).fit(context)
     assert chosen.token is not None and chosen.step is not None

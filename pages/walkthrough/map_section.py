@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.shared import wording
 from pages.shared.components.frontend import colours_of, declared
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded
 from pages.shared.exhibit import exhibit, get_data
 from pages.walkthrough.choices import MAP, Place
 from pages.walkthrough.moving import moving_numbers
@@ -23,14 +23,14 @@ _map = declared(
 )
 
 
-def render_reading(context: PageContext) -> None:
+def render_reading(context: Decoded) -> None:
     """Shows what the sentence becomes."""
     becomes = wording.plain(context.inspection.translation) or "(nothing)"
     under = " under the switches" if context.view.switches else ""
     st.markdown(f"It becomes{under}: *{becomes}*")
 
 
-def render_map(context: PageContext, traced: Traced, place: Place) -> None:
+def render_map(context: Decoded, traced: Traced, place: Place) -> None:
     """Shows the architecture with the chosen step, and what switches act on."""
     layers = unfolded(context.lab.model, place.layer)
 
@@ -50,7 +50,7 @@ def render_map(context: PageContext, traced: Traced, place: Place) -> None:
     exhibit(traced, TraceMap(step=str(place.step), layer=place.layer), draw=draw)
 
 
-def _in_other_layers(context: PageContext, layers: dict[Stack, int]) -> list[str]:
+def _in_other_layers(context: Decoded, layers: dict[Stack, int]) -> list[str]:
     """Returns the switches that act only in layers which the map does not unfold."""
     return [
         spec.label()

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.shared import fields
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded
 from pages.shared.exhibit import exhibit
 from pages.walkthrough.choices import PAGE, Place
 from pages.walkthrough.step_section import position_text
@@ -17,7 +17,7 @@ _SHOWN = 3
 """The tokens of each stack that are shown."""
 
 
-def choose_followed(context: PageContext, place: Place) -> None:
+def choose_followed(context: Decoded, place: Place) -> None:
     """Renders the controls for the followed token and step."""
     seen = context.inspection
     tokens, steps = range(len(seen.source_tokens)), range(len(seen.target_tokens))
@@ -35,7 +35,7 @@ def choose_followed(context: PageContext, place: Place) -> None:
     )
 
 
-def render_overview(context: PageContext, traced: Traced, place: Place) -> None:
+def render_overview(context: Decoded, traced: Traced, place: Place) -> None:
     """Shows the followed token and step, each with the two that it attended to most."""
     seen = context.inspection
     exhibit(traced, TraceOverview(tokens=_tokens(seen, place), steps=_steps(seen, place)))

@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.shared import fields
 from pages.shared.context import say
+from pages.shared.decoding import decode
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips, switch_popover
 from pages.shared.url.session import problems
@@ -14,6 +15,7 @@ from pages.walkthrough.step_section import choose_place, get_subject, render_ste
 
 follow_picks()
 context = frame("How does a sentence become its translation? One real pass, step by step.", PAGE, needs="known steps")
+context = decode(context)
 render_reading(context)
 switch_chips(context)
 here, said = place(context)

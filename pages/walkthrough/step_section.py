@@ -8,7 +8,7 @@ import streamlit as st
 from pages.shared import fields, wording
 from pages.shared.cache import cached
 from pages.shared.components.matrix_product import matrix_product
-from pages.shared.context import PageContext, is_dark, is_transformer
+from pages.shared.context import Decoded, PageContext, is_dark, is_transformer
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import render_equation
 from pages.shared.scrolling_figure import scrolling_figure
@@ -29,7 +29,7 @@ OF_THE_SENTENCE = ("vector", "start")
 _ARROW = ":material/arrow_forward:"
 
 
-def get_subject(context: PageContext, position: int) -> Traced:
+def get_subject(context: Decoded, position: int) -> Traced:
     """Returns the recorded pass over the page's sentence and its output; the pass of the step at `position` of the
     decoding, where each step has a pass of its own. Read-only, shared."""
     seen = context.inspection
@@ -42,7 +42,7 @@ def _trace(lab: Lab, seen: Inspection, step: int | None) -> Trace:
     return lab.trace(seen, step)
 
 
-def choose_place(context: PageContext, place: Place) -> None:
+def choose_place(context: Decoded, place: Place) -> None:
     """Renders the controls for layer, head and the followed token, as far as the step has them."""
     step, seen, model = place.step, context.inspection, context.lab.model
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -93,7 +93,7 @@ def render_walk(context: PageContext, place: Place, *, where: str) -> None:
         )
 
 
-def render_step(context: PageContext, traced: Traced, place: Place) -> None:
+def render_step(context: Decoded, traced: Traced, place: Place) -> None:
     """Shows what happens at the chosen step, with its real numbers."""
     step, trace = place.step, traced.trace
     st.caption(_where_text(place, masked=not trace.sees_later))
@@ -110,7 +110,7 @@ def render_step(context: PageContext, traced: Traced, place: Place) -> None:
         st.page_link("pages/attention/page.py", label=label, icon=_ARROW, query_params=link.parameters())
 
 
-def _render_numbers(context: PageContext, traced: Traced, place: Place, view: StepNumbers, data: StepData) -> None:
+def _render_numbers(context: Decoded, traced: Traced, place: Place, view: StepNumbers, data: StepData) -> None:
     """Shows the words, what comes in, the equation, and what comes out for the followed token and for all."""
     step, opened, seen = place.step, data.opened, context.inspection
     words = step.words(StepRecord(step, traced.trace, place.layer))

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.shared.context import PageContext, say, sentence, usable
+from pages.shared.context import Decoded, PageContext, say, sentence, usable
 from pages.shared.url.session import choose, session
 from transformer.figures.labels import readable
 from transformer.interventions import Intervention, merged, parse_intervention
@@ -34,10 +34,10 @@ def offer(context: PageContext, spec: Intervention | None, label: str) -> None:
     )
 
 
-def fields_form(kind: type[Intervention]) -> Callable[[PageContext], None]:
+def fields_form(kind: type[Intervention]) -> Callable[[Decoded], None]:
     """Returns the form of an intervention in one attention sublayer, made from the fields of its class."""
 
-    def form(context: PageContext) -> None:
+    def form(context: Decoded) -> None:
         name = kind.title.lower()
         attention, layer = pick_attention(context, name)
         stack, sublayer = attention.where
@@ -78,7 +78,7 @@ def pick_attention(context: PageContext, form: str) -> tuple[AttentionKind, int]
     return pick(f"{form}-block-{shown}", "Attention", offered, shown, lambda chosen: attention_name(*chosen))
 
 
-def pick_cell(context: PageContext, kind: AttentionKind, form: str) -> tuple[int, int]:
+def pick_cell(context: Decoded, kind: AttentionKind, form: str) -> tuple[int, int]:
     attention, cell = context.inspection.attention(kind), context.view.cell
     query, key = cell if cell and kind == context.view.kind else (0, 0)
     left, right = st.columns(2)

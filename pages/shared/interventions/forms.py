@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.shared import loading, wording
-from pages.shared.context import PageContext, say, sentence
+from pages.shared.context import Decoded, PageContext, say, sentence
 from pages.shared.fields import pills
 from pages.shared.interventions.fields import numbered, offer, parsed, pick, pick_attention, sublayers
 from pages.shared.url.session import choose, session
@@ -123,7 +123,7 @@ def masks_form(context: PageContext) -> None:
     )
 
 
-def row_form(context: PageContext) -> None:
+def row_form(context: Decoded) -> None:
     """Renders the form for a row of one head's weights: even, all on one key, or the visitor's numbers."""
     kind, layer = pick_attention(context, "row")
     attention, n_heads = context.inspection.attention(kind), context.lab.model.config.n_heads
@@ -164,7 +164,7 @@ def _own_numbers(row: SetAttentionRow, keys: Sequence[str], now: Sequence[float]
     return replace(row, to=numbers)
 
 
-def copy_form(context: PageContext) -> None:
+def copy_form(context: Decoded) -> None:
     """Renders the form for an activation out of another sentence's pass."""
     examples = [text for text in loading.examples(context.lab) if text != context.view.text]
     st.session_state.setdefault("copy-text", examples[0] if examples else context.view.text)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.context import PageContext, say
+from pages.shared.context import Decoded, say
 from pages.shared.fields import popover
 from pages.shared.interventions.fields import fields_form
 from pages.shared.interventions.forms import copy_form, masks_form, name_form, parts_form, row_form
@@ -15,7 +15,7 @@ from transformer.inspection.inspection import idle_notes
 from transformer.interventions import INTERVENTIONS
 
 TEXTS = Texts("frame.switches")
-_SECTIONS: dict[str, Callable[[PageContext], None]] = {
+_SECTIONS: dict[str, Callable[[Decoded], None]] = {
     "Parts": parts_form,
     "Masks": masks_form,
     **{kind.title: fields_form(kind) for kind in INTERVENTIONS if kind.title},
@@ -26,7 +26,7 @@ _SECTIONS: dict[str, Callable[[PageContext], None]] = {
 _WIDTH = 560
 
 
-def switch_chips(context: PageContext) -> None:
+def switch_chips(context: Decoded) -> None:
     """Renders a chip for each applied switch; a click removes it."""
     say(*problems("switch"))
     if not context.inspection.ended and not context.view.switches:
@@ -49,18 +49,18 @@ def switch_chips(context: PageContext) -> None:
         st.caption(wording.plain(note))
 
 
-def switch_popover(context: PageContext) -> None:
+def switch_popover(context: Decoded) -> None:
     """Renders a button that opens the panel."""
     popover(TEXTS("switches"), lambda: switch_panel(context), key="switches")
 
 
-def switch_panel(context: PageContext) -> None:
+def switch_panel(context: Decoded) -> None:
     """Renders the forms of all switches, one at a time."""
     with st.container(width=_WIDTH):
         _panel(context)
 
 
-def _panel(context: PageContext) -> None:
+def _panel(context: Decoded) -> None:
     section = st.segmented_control(
         "What to switch",
         list(_SECTIONS),

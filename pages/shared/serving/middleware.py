@@ -90,6 +90,6 @@ def _whole_file(path: Path) -> Response:
 
 
 def _decode_ahead(query: str) -> None:
-    from pages.shared.context import decode_ahead  # which loads torch: not before the server listens
+    from pages.shared.decoding import decode_ahead  # which loads torch: not before the server listens
 
     decode_ahead(query)

@@ -10,7 +10,7 @@ from random_models import randomise
 
 from pages.attention import picture_texts
 from pages.attention.pictures import picture_of
-from pages.shared.context import PageContext
+from pages.shared.context import Decoded
 from pages.shared.url.view_state import View
 from transformer.analysis.attention.rollout import cross_rollout, rollout
 from transformer.analysis.attention.vectors import record_vectors
@@ -59,21 +59,19 @@ class Chosen:
         specs = [parse_intervention(text) for text in ([switch] if isinstance(switch, str) else switch) if text]
         self.lab, self.specs = lab, specs
         self.inspection = lab.inspect(TEXT, specs)
-        self.context = PageContext(view, lab, self.inspection.sentence)
-        self.context.__dict__["inspection"] = self.inspection  # as the cached property would have it
+        self.context = Decoded(view, lab, self.inspection.sentence, self.inspection)
 
     def changed(self, **changes) -> "Chosen":
         """The same decoding, looked at otherwise."""
         other = copy(self)
-        other.context = PageContext(replace(self.context.view, **changes), self.lab, self.context.sentence)
-        other.context.__dict__["inspection"] = self.inspection
+        other.context = replace(self.context, view=replace(self.context.view, **changes))
         return other
 
     def with_inspection(self, seen) -> "Chosen":
         """The same view of another decoding."""
         other = copy(self)
-        other.inspection = seen
-        return other.changed()
+        other.inspection, other.context = seen, replace(self.context, inspection=seen)
+        return other
 
     @property
     def attention(self):

@@ -8,7 +8,8 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.attention import pictures
-from pages.shared import background, context, loading
+from pages.shared import background, decoding, loading
+from pages.shared.context import PageContext
 from pages.shared.serving.machine import cores
 from pages.shared.url.session import GRID
 from pages.shared.url.view_state import View
@@ -59,8 +60,8 @@ def halted(monkeypatch):
 
     monkeypatch.setattr(lab_module, "greedy", slow)
     monkeypatch.setattr(pictures, "head_grid", watched)
-    monkeypatch.setattr(context, "_EVERY_S", 0.2)
-    monkeypatch.setattr(context, "_WORTH_S", 0.0)
+    monkeypatch.setattr(decoding, "_EVERY_S", 0.2)
+    monkeypatch.setattr(decoding, "_WORTH_S", 0.0)
     yield drawn
     event.set()
 
@@ -209,9 +210,9 @@ def test_a_page_gives_way_while_its_sentence_is_decoded(endless, monkeypatch):
     def change(*_):
         raise ChangedMeanwhile
 
-    monkeypatch.setattr(context, "give_way", change)
-    monkeypatch.setattr(context, "session_watcher", background.Watcher)
+    monkeypatch.setattr(decoding, "give_way", change)
+    monkeypatch.setattr(decoding, "session_watcher", background.Watcher)
     lab = loading.get_lab(PRONOUNS)
-    waiting = context.PageContext(view=View(text="The bird slept."), lab=lab, sentence=lab.sentence("The bird slept."))
+    waiting = PageContext(view=View(text="The bird slept."), lab=lab, sentence=lab.sentence("The bird slept."))
     with pytest.raises(ChangedMeanwhile):
-        _ = waiting.inspection
+        decoding.decode(waiting)

@@ -3,7 +3,7 @@
 import pytest
 from asgi_calls import called
 
-from pages.shared.secure_headers import SecureHeaders
+from pages.shared.serving.secure_headers import SecureHeaders
 from pages.shared.visitors import current
 from pages.shared.visitors.recognition import COOKIE, HEADER, Recognise, request_person, sealed, signed_id, visitor_of
 from transformer.access import server_settings
