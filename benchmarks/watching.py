@@ -103,12 +103,12 @@ def watched(server: Server, page: Page, name: str) -> Watched:
     start(page, name).wait_for()
     page.evaluate(COUNT)
     before, begin = spent(server), time.perf_counter()
-    run = started(page, start(page, name))
+    run = started(server, page, start(page, name))
     own = trained_s(server, run)
     took, after = time.perf_counter() - begin, spent(server)
     updates = page.evaluate("() => window.steps.size") / own
     moved_s, right_s = (math.nan if ms is None else ms / 1000 for ms in page.evaluate("() => [moved, right]"))
-    other = started(page, page.get_by_role("button", name=AGAIN[name], exact=True))
+    other = started(server, page, page.get_by_role("button", name=AGAIN[name], exact=True))
     page.goto("about:blank")
     alone = trained_s(server, other)
     server_s, browser_s = ((late - early) / took for early, late in zip(before, after, strict=True))
@@ -120,11 +120,14 @@ def start(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=START[name], exact=True)
 
 
-def started(page: Page, button: Locator) -> str:
-    """Presses a button and returns the run that it starts, once the page's address names it."""
-    before = run_of(page)
+def started(server: Server, page: Page, button: Locator) -> str:
+    """Presses a button and returns the run that it starts, once the page's address names it.
+
+    A page that still loads may name an older run meanwhile: what counts is one that was not there before the press.
+    """
+    before = {"", *(folder.name for folder in server.runs.iterdir())}
     button.click()
-    return str(waited(page, lambda: run_of(page) not in ("", before) and run_of(page)))
+    return str(waited(page, lambda: run_of(page) not in before and run_of(page)))
 
 
 def spent(server: Server) -> tuple[float, float]:

@@ -6,6 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 from app_server import running_app
@@ -94,6 +96,18 @@ def test_distilled_pairs_are_the_teachers_and_what_a_file_holds_out_stays_held_o
     joined = found[len(held_out) + len(taught) :]
     two = {Pair(f"{a.source} {b.source}", f"{a.target} {b.target}") for a in taught for b in taught}
     assert joined and set(joined) <= two
+
+
+def test_watching_takes_no_older_run_for_its_own(tmp_path, monkeypatch):
+    """A page that still loads names the newest run of before, of which another benchmark may have left one paused."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    watching = import_module("watching")
+    (tmp_path / "reverse-1").mkdir()
+    page, later = SimpleNamespace(url="http://lab/train"), iter(["", "?run=reverse-1", "?run=reverse-2&steps=20"])
+    page.wait_for_timeout = lambda ms: setattr(page, "url", f"http://lab/train{next(later)}")
+    pressed = []
+    button = SimpleNamespace(click=lambda: pressed.append(page.url))
+    assert watching.started(SimpleNamespace(runs=tmp_path), page, button) == "reverse-2" and len(pressed) == 1
 
 
 def test_make_bench_runs_each_benchmark_once():
