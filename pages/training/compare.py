@@ -183,8 +183,9 @@ def column_title(name: str) -> str:
 
 
 def cell(settings: Settings, name: str) -> str:
-    """Returns the value of a setting, as a cell shows it."""
-    return value_text(_flat(settings).get(name))
+    """Returns the value of a setting, as a cell shows it: "4,000", but a seed counts nothing and stays "4000"."""
+    value = _flat(settings).get(name)
+    return f"{value:,}" if type(value) is int and not name.endswith(".seed") else value_text(value)
 
 
 def is_number(several: Sequence[Settings], name: str) -> bool:

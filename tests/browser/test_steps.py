@@ -71,6 +71,11 @@ def test_a_wide_tree_shows_that_it_goes_on(server: Server, page: Page) -> None:
     page.wait_for_function(f"e => !({fades})(e)", arg=tree.element_handle())
     attention = page.locator(".st-key-hypothesis-attention-scroll")
     assert not attention.evaluate(fades), "it does not scroll"
+    cells = attention.locator(".nsewdrag").bounding_box()
+    frame = attention.bounding_box()
+    assert cells is not None and frame is not None
+    room = frame["y"] + frame["height"] - cells["y"] - cells["height"]
+    assert 0 < room < 30, "its cells are smaller than in a wide column, and nothing is left blank below them"
     thumb = tree.evaluate("e => getComputedStyle(e, '::-webkit-scrollbar-thumb').backgroundColor")
     assert thumb == "rgba(128, 132, 149, 0.7)"
 

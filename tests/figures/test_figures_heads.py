@@ -33,6 +33,20 @@ def test_likeness_frames_each_group_of_several_heads():
     assert "distance 0.200" in figure.data[0].customdata[0][1]
 
 
+@pytest.mark.parametrize("n_columns", [3, 16])
+def test_a_matrix_says_how_low_it_is_in_a_narrow_column(n_columns):
+    """What is left of its height are its cells: twice as many rows take twice as much."""
+
+    def below(n_rows):
+        figure = effect_map(np.zeros((n_rows, n_columns)), ["row"] * n_rows, ["column"] * n_columns)
+        squares, margin = figure.layout.meta["squares"], figure.layout.margin
+        assert (squares["rows"], squares["columns"]) == (n_rows, n_columns)
+        assert (squares["beside"], squares["above"]) == (margin.l + margin.r, margin.t + margin.b)
+        return figure.layout.height - squares["above"]
+
+    assert below(16) == pytest.approx(2 * below(8), abs=2) and below(8) > 100
+
+
 def test_effects_are_drawn_around_zero_and_tokens_are_escaped():
     effect = np.array([[2.0, -0.5], [0.01, 0.0]])
     figure = effect_map(effect, ["</script>", "b"], ["<b>x", "y"])

@@ -174,6 +174,7 @@ def square_matrix(
 
     Cells share `width` pixels at most. From `room` pixels on they hold their numbers, or what is `written`. Masked
     cells are painted over and struck through. `colour` is that of the titles; the traces `above` lie on the cells.
+    In a narrower column the cells shrink; `layout.meta["squares"]` tells `scrolling_figure` how much lower it then is.
     """
     cell = square_size(len(columns.labels), width)
     numbers = numbers_on(values, scale, limits, written) if cell >= room else None
@@ -195,6 +196,7 @@ def square_matrix(
         strokes_of_masked = struck(masked, dark)
         legend += "   ╱ masked"
     narrowest = len(columns.labels) * min(cell, max(size * 1.15, 0 if numbers is None else _NUMBER_WIDTH))
+    counts = {"rows": len(rows.labels), "columns": len(columns.labels)}
     return theme.figure(
         [*traces, *above],
         dark,
@@ -205,7 +207,10 @@ def square_matrix(
         annotations=[note(legend, 0, 1, "left", "top", xshift=_LEGEND_LEFT, yshift=top + 4, borderpad=0)],
         height=round(top + len(rows.labels) * cell + 12),
         margin={"l": left, "r": 8, "t": top, "b": 12, "autoexpand": False},
-        meta={"smallest_width": round(left + max(narrowest, _LEGEND_LEFT + len(legend) * _LETTER) + 8)},
+        meta={
+            "smallest_width": round(left + max(narrowest, _LEGEND_LEFT + len(legend) * _LETTER) + 8),
+            "squares": {**counts, "beside": left + 8, "above": top + 12},
+        },
     )
 
 

@@ -140,11 +140,13 @@ def test_with_shipped_models_alone_the_page_still_invites(room):
 def test_the_table_shows_the_settings_that_differ_and_no_others():
     first = trained_run()
     assert columns(open_page("runs")) == []
-    second = trained_run(seed=4, label_smoothing=0.0)
+    second = trained_run(seed=4000, label_smoothing=0.0, evaluate_pairs=1_500)
     at = open_page("runs")
-    assert columns(at) == ["label smoothing", "seed"]
+    (_, pairs, _) = settings = columns(at)
+    assert settings == ["label smoothing", pairs, "seed"]
     rows = table(at)
-    assert (rows[first]["seed"], rows[second]["seed"]) == ("0", "4")
+    assert (rows[first]["seed"], rows[second]["seed"]) == ("0", "4000"), "a seed counts nothing"
+    assert rows[second][pairs] == "1,500"
     assert (rows[first]["label smoothing"], rows[second]["label smoothing"]) == ("0.1", "0")
 
 

@@ -104,8 +104,7 @@ def difference_figure(
 def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
     """Fits a matrix of square cells and its labels into a column of `WIDTH` pixels.
 
-    In a narrower window, such as a phone's, its cells shrink until its labels would touch; `layout.meta["squares"]`
-    tells `scrolling_figure` how much lower it then is.
+    In a narrower window, such as a phone's, its cells shrink until its labels would touch.
     """
     layout: Any = fig.layout
     margin = layout.margin
@@ -115,11 +114,10 @@ def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
     every = math.ceil(_LABEL / cell)  # labels stay apart; hovering names each token
     for axis in (layout.xaxis, layout.yaxis):
         axis.update(tickfont=size, tickvals=axis.tickvals[::every], ticktext=axis.ticktext[::every])
-    squares = {"rows": n_queries, "columns": n_keys, "beside": margin.l + margin.r, "above": margin.t + margin.b}
     smallest = margin.l + margin.r + min(cell, size["size"] / every) * n_keys
     return fig.update_layout(
         height=round(margin.t + margin.b + cell * n_queries),
-        meta={"smallest_width": round(smallest), "squares": squares},
+        meta=layout.meta | {"smallest_width": round(smallest)},
     )
 
 
