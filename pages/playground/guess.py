@@ -31,17 +31,18 @@ def is_asked(knobs: Knobs) -> bool:
 
 
 def ask() -> None:
-    """Renders the question with its four pictures."""
-    st.markdown(TEXTS("question"))
-    small_matrices(
-        [_picture(shape) for shape in _WEIGHTS],
-        label=TEXTS("label"),
-        kind="cross",
-        chosen=PAGE.now.guess,
-        take=PAGE.take("guess"),
-        key="playground-guess",
-    )
-    st.caption(TEXTS("guessed") if PAGE.now.guess else TEXTS("waiting"))
+    """Renders the question with its four pictures, as one part, so that what comes after it takes the place of all."""
+    with st.container(gap="xsmall"):
+        st.markdown(TEXTS("question"))
+        small_matrices(
+            [_picture(shape) for shape in _WEIGHTS],
+            label=TEXTS("label"),
+            kind="cross",
+            chosen=PAGE.now.guess,
+            take=PAGE.take("guess"),
+            key="playground-guess",
+        )
+        st.caption(TEXTS("guessed") if PAGE.now.guess else TEXTS("waiting"))
 
 
 def _picture(shape: Shape, name: str = "", label: str = "") -> SmallMatrix:

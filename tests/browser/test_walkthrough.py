@@ -99,8 +99,8 @@ def test_a_row_is_followed_into_the_columns_that_it_meets(page: Page, server: Se
 
 def test_numbers_of_the_pass_move_along_the_arrows_into_the_next_step(page: Page, server: Server):
     page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC, station="decoder.self.add", step=10))
+    expect(step_box(page, "decoder.self.add")).to_have_attribute("aria-current", "step")  # drawn: they begin there
     page.get_by_role("button", name="Next: Q, K, V").first.click()
-    expect(page.locator(".moving")).to_be_attached()
     expect(page.locator(".root[data-moved]")).to_have_attribute(
         "data-moved", re.compile(r"^x: \S+ \S+ \S+ … \| memory: ")
     )
@@ -129,7 +129,7 @@ def test_numbers_that_arrive_together_do_not_cover_each_other(page: Page, server
     page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC, station="encoder.self.qkv"))
     step_box(page, "encoder.self.qkv").evaluate(OVERLAPS)
     page.get_by_role("button", name="Next: MatMul").first.click()
-    expect(page.locator(".moving")).to_be_attached()
+    expect(page.locator(".root[data-moved]")).to_be_attached()
     expect(page.locator(".moving")).to_have_count(0)
     seen = page.evaluate("window.overlaps")
     assert seen and not any(seen)
