@@ -35,7 +35,7 @@ def test_likeness_frames_each_group_of_several_heads():
 
 @pytest.mark.parametrize("n_columns", [3, 16])
 def test_a_matrix_says_how_low_it_is_in_a_narrow_column(n_columns):
-    """What is left of its height are its cells: twice as many rows take twice as much."""
+    """Give what is left of the height to the cells: twice as many rows take twice as much."""
 
     def below(n_rows):
         figure = effect_map(np.zeros((n_rows, n_columns)), ["row"] * n_rows, ["column"] * n_columns)
