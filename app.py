@@ -12,9 +12,9 @@ from pages.shared.guard import guard, guard_callbacks, render_failures
 from pages.shared.registry import PAGES
 from pages.shared.saved.page_end import saved_and_reported
 from pages.shared.serving.admission import admit
-from pages.shared.url.looks import tell_looks_apart
+from pages.shared.url.cause import tell_looks_apart
 from pages.shared.url.packed_link import follow_packed_link
-from pages.shared.url.session import end_run, enter_page
+from pages.shared.url.session import enter_page, note_url
 from pages.shared.visitors.current import admit_visitor
 from pages.shared.visitors.sharing import follow_share_link
 from pages.training.run_status import runs_in_progress
@@ -42,13 +42,13 @@ page = st.navigation(navigation, expanded=True)  # with runs below it, Streamlit
 admit()
 follow_share_link()
 follow_packed_link()
+enter_page(page.title)
 with st.sidebar:
     with guard("The progress of runs"):
         runs_in_progress()
 explain_terms()
 with saved_and_reported(page.title), guard("The rest of this page"):
-    enter_page(page.title)
     page.run()
 lead_further(next(entry for entry in PAGES if entry.title == page.title))
-end_run()
+note_url()
 render_failures()

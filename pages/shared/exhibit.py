@@ -18,7 +18,7 @@ from pages.shared.saved.shown import ShownFigure, remember
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.texts.catalogue import Texts
 from pages.shared.texts.phrases import Phrases
-from pages.shared.url.session import session, stay
+from pages.shared.url.session import session
 from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
 from transformer.data.unpacking import CorpusError
@@ -123,7 +123,7 @@ def _menu(entries: Mapping[str, Callable[[], object]], *, key: str) -> None:
 
     def render() -> None:
         with st.container(key=f"{key}-about-figure"):
-            entry = st.segmented_control(MENU, list(entries), key=chosen, label_visibility="collapsed", on_change=stay)
+            entry = st.segmented_control(MENU, list(entries), key=chosen, label_visibility="collapsed")
             if entry is not None:
                 with guard(f"“{entry}”"):
                     entries[entry]()

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import streamlit as st
 
 from pages.shared.texts.catalogue import Texts
-from pages.shared.url.looks import is_look
-from pages.shared.url.session import is_late, stay
+from pages.shared.url.cause import is_look
+from pages.shared.url.session import is_late
 
 TEXTS = Texts("frame.controls")
 _REPLACED = "attention-lab-replaced"
@@ -156,7 +156,7 @@ def popover(
     """Renders a button over what `render` renders. While it is closed there is nothing of that: it costs nothing, and
     the browser does not go on sending what its fields held."""
     look = "tertiary" if quiet else "secondary"
-    with st.popover(label, icon=icon, type=look, key=key, on_change=stay) as box:
+    with st.popover(label, icon=icon, type=look, key=key, on_change="rerun") as box:
         if box.open:
             render()
 

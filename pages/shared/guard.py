@@ -19,7 +19,7 @@ import streamlit as st
 from streamlit.runtime.state import SessionState
 
 from pages.shared.background import Died
-from pages.shared.url.session import end_fragment, keep_last_url
+from pages.shared.url.session import enter_fragment
 
 P = ParamSpec("P")
 
@@ -50,10 +50,9 @@ def guarded_fragment(what: str, render: Callable[P, None], *, every: float | Non
 
     @wraps(render)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        keep_last_url()
+        enter_fragment()
         with guard(what):
             render(*args, **kwargs)
-            end_fragment()
         render_failures()
 
     return st.fragment(guarded, run_every=every)

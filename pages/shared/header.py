@@ -81,7 +81,6 @@ def change_text(text: str) -> None:
         loading.get_sentence(loading.get_lab(memory.view.model), text)
     except (ValueError, CheckpointError) as error:
         memory.draft = text
-        memory.touched = True
         memory.problems = (Problem("text", TEXTS("text_kept", problem=sentence(str(error)))),)
     else:
         memory.draft = None

@@ -29,7 +29,7 @@ def choose_corpus(chosen: Choices) -> None:
     titles = corpora.titles(list(dict.fromkeys((*offered, chosen.corpus))))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         box("Learned from", titles, chosen.corpus, PAGE.take("corpus"), key="tokenizers-corpus", width=240)
-        bring_corpus("tokenizers-upload", PAGE.take("corpus"), PAGE.refuse)
+        bring_corpus("tokenizers-upload", PAGE.take("corpus"), PAGE.tell)
     say(*PAGE.said(PLACE))
     with suppress(CorpusError):
         offered = offered_of(config_of(chosen))

@@ -20,8 +20,10 @@ TEXT = PINNED[0]
 
 
 def draw(run_id: str) -> None:
+    from pages.shared.url.session import enter_page
     from pages.training.timeline.panel import timeline_panel
 
+    enter_page("Runs")
     timeline_panel(run_id)
 
 

@@ -2,6 +2,10 @@
 
 A URL with any of our parameters describes a view completely. A URL with none of them (a click in the navigation) leaves
 the visitor's view as it is.
+
+Whose URL is it? The browser may send a request before it has the last URL. So a run that a control of the page caused,
+or a part of the page that runs alone, begins with the last one, whatever came. What differs from the last in any other
+run is a link's, a reload's or the back button's: each part of the page takes from it what is its own, once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.shared.registry import RegisteredPage
+from pages.shared.url.cause import is_by_control
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
 
@@ -40,24 +45,23 @@ class Session:
     """Query parameters that belong to the page being shown alone."""
     lesson: dict[str, str | list[str]] = field(default_factory=dict)
     """Query parameters of the lesson that the visitor has open; empty while there is none."""
-    written: dict[str, list[str]] | None = None
-    """The query parameters of the view as this session last wrote them."""
-    shown: dict[str, list[str]] | None = None
-    """All query parameters as the session last wrote them."""
-    last: dict[str, list[str]] | None = None
-    """All query parameters, a page's own among them, as last noted."""
+    last: dict[str, list[str]] = field(default_factory=dict)
+    """All query parameters as the session last wrote or read them."""
+    link: dict[str, list[str]] = field(default_factory=dict)
+    """What the last link says."""
+    taken_by: set[str] = field(default_factory=set)
+    """The parts of the page that have taken from it what is their own."""
     arrived: bool = False
-    """True if this run shows the target of a link."""
+    """True if this run shows the target of a link to the page that was open already: it told the page its parameters
+    and left the browser's address as it was, so they are to be written again."""
     page: str = ""
     """The title of the page being shown."""
     chosen: bool = False
     """True once the visitor has chosen a model, a sentence or a switch, or followed a link to them."""
     switched_on: str = ""
     """The title of the page on which a switch was last chosen, or opened by a link."""
-    touched: bool = False
-    """True if a control was changed since the last run: it goes before a URL that is on its way."""
     changes: int = 0
-    """Counts changes, so that a popover that was used can be drawn anew, closed."""
+    """Counts changes, so that a popover that was used can be drawn anew, closed, and sentences about a link go."""
 
 
 def session() -> Session:
@@ -78,7 +82,6 @@ def choose(**changes: Any) -> None:
     if "switches" in changes:
         memory.switched_on = memory.page
     memory.problems = ()
-    memory.touched = True
     memory.changes += 1
 
 
@@ -88,36 +91,68 @@ def start_afresh() -> None:
     session().chosen = False
 
 
-def stay() -> None:
-    """Keeps the view in a run that a control caused: its request may carry the URL from before the last change.
-
-    For callbacks of controls that change nothing in the view, such as a menu that opens.
-    """
-    session().touched = True
-
-
 def enter_page(title: str) -> None:
-    """Notes which page is being shown. When it differs from the last one, the link to it has the last word.
+    """Notes which page is shown, and whose URL came with it; to be called before the run draws any field.
 
-    A control of the page before may have been used just before the link was followed: a busy server folds both requests
-    into one run, or the link's run cuts the control's short, so that nothing takes back what it asked for.
+    A link to another page has the last word: a control of the page before may have been used just before, and a busy
+    server folds both requests into one run.
     """
     memory = session()
-    if memory.page != title:
-        memory.page, memory.touched = title, False
+    is_new, memory.page = memory.page != title, title
+    is_ours = not is_new and is_by_control() and not went_back()
+    if is_ours:
+        _catch_up()
+    found = _in_url(st.query_params)
+    memory.arrived = not is_new and not is_ours and found != memory.last
+    if is_new or memory.arrived:
+        memory.link, memory.taken_by = found, set()
+    memory.last = found
+
+
+def enter_fragment() -> None:
+    """Lets a part of a page that runs alone, and a whole run that it asks for, begin with the last URL: the request may
+    have left the browser before that arrived there, however long ago. Whoever follows a link runs the whole page."""
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is not None and context.fragment_ids_this_run:
+        _catch_up()
+
+
+def _catch_up() -> None:
+    """Puts the last URL in place of the one that came, but for parameters that widgets write themselves. The browser
+    has been told of it already."""
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    came, last = _in_url(st.query_params), session().last
+    with context.session_state.query_params() as url:
+        wanted = {name: values for name, values in last.items() if not url.is_bound(name)}
+        wanted |= {name: values for name, values in came.items() if url.is_bound(name)}
+        url.clear_with_no_forward_msg(preserve_embed=True)
+        for name, values in wanted.items():
+            url.set_with_no_forward_msg(name, values)
+    context.query_string = urlencode(wanted, doseq=True)
+
+
+def take_link(part: str, names: Iterable[str], now: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    """Returns what the last link says of these parameters, to each part of the page once; empty if it is nothing else
+    than there is `now`."""
+    memory = session()
+    if part in memory.taken_by:
+        return {}
+    memory.taken_by.add(part)
+    found = {name: memory.link[name] for name in names if name in memory.link}
+    return {} if found == _as_lists(now) else found
 
 
 def follow_url() -> None:
-    """Takes over the URL's view where someone else than this session wrote it: a link, a reload, the back button."""
+    """Takes over the URL's view where a link, a reload or the back button brought it."""
     memory = session()
     _take_pick()
-    found = in_url(View.names())
-    if found and found != memory.written and not memory.touched:
+    if found := take_link(_KEY, View.names(), memory.view.parameters()):
         memory.view, memory.problems = View.read(found)
         memory.chosen = True
         memory.switched_on = memory.page
         memory.draft = None
-    memory.touched = False
 
 
 def _take_pick() -> None:
@@ -140,64 +175,32 @@ def _picked(key: str, length: int, name: str = "picked") -> list[int] | None:
 
 
 def write_url() -> None:
-    """Puts the view, and what the page being shown adds to it, into the URL.
-
-    A link to the page that is open already tells the page its parameters and leaves the browser's address as it was:
-    what another than this session wrote is written again.
-    """
+    """Puts the view, and what the page being shown adds to it, into the URL."""
     memory = session()
-    parameters = memory.view.parameters()
-    memory.written, wanted = as_lists(parameters), as_lists(parameters | memory.own)
-    found = in_url(st.query_params)
-    memory.arrived = found == wanted and memory.shown not in (None, wanted)
-    if found != wanted or memory.arrived:
-        st.query_params.from_dict(parameters | memory.own)
-    memory.shown = wanted
+    wanted = memory.view.parameters() | memory.own
+    if memory.arrived or _in_url(st.query_params) != _as_lists(wanted):
+        st.query_params.from_dict(wanted)
     note_url()
 
 
-def note_url(*names: str) -> None:
-    """Remembers these parameters as the URL now has them, or all: the browser has them once it took over this run.
-
-    A part of a page notes its own: the others may be those of a browser that lags behind.
-    """
-    memory = session()
-    kept = {name: values for name, values in (memory.last or {}).items() if names and name not in names}
-    memory.last = kept | in_url(names or st.query_params)
-
-
-def end_run() -> None:
-    """Remembers the URL as a run of the whole page leaves it. What a control asked for was for that run: the next one
-    may be a link's."""
+def write_part(names: Iterable[str], parameters: Mapping[str, str | list[str]]) -> None:
+    """Puts the parameters of one part of a page into the URL, and takes its others out of it."""
+    found, wanted = _in_url(names), _as_lists(parameters)
+    if session().arrived or found != wanted:
+        st.query_params.update(wanted)
+    for name in found.keys() - wanted.keys():
+        del st.query_params[name]
     note_url()
-    session().touched = False
 
 
-def end_fragment() -> None:
-    """Does the latter for a part of a page, where it ran alone."""
-    context = get_script_run_ctx()
-    if context is not None and context.fragment_ids_this_run:
-        session().touched = False
+def note_url() -> None:
+    """Remembers the URL as it is now: the browser has it once it took over this run."""
+    session().last = _in_url(st.query_params)
 
 
 def is_late() -> bool:
     """Tells, in a callback, whether the browser sent its request before it had the last URL: its fields lag too."""
-    return session().last not in (None, in_url(st.query_params)) and not went_back()
-
-
-def catch_up() -> None:
-    """Puts the last URL in place of a late one where a fragment runs alone: none of the page's other parts will."""
-    context, last = get_script_run_ctx(), session().last
-    if context is not None and context.fragment_ids_this_run and last is not None and in_url(st.query_params) != last:
-        st.query_params.from_dict(last)
-
-
-def keep_last_url() -> None:
-    """Lets a run of the whole page that a fragment asks for begin with the last URL: the fragment's request may have
-    left the browser before that arrived there, however long ago. Whoever follows a link runs the whole page."""
-    context, last = get_script_run_ctx(suppress_warning=True), session().last
-    if context is not None and context.fragment_ids_this_run and last is not None:
-        context.query_string = urlencode(last, doseq=True)
+    return session().last != _in_url(st.query_params) and not went_back()
 
 
 def went_back() -> bool:
@@ -211,11 +214,11 @@ def problems(*places: str) -> tuple[str, ...]:
     return tuple(problem.sentence for problem in session().problems if problem.place in places)
 
 
-def in_url(names: Iterable[str]) -> dict[str, list[str]]:
+def _in_url(names: Iterable[str]) -> dict[str, list[str]]:
     """Returns the query parameters of these names that the URL holds."""
     return {name: st.query_params.get_all(name) for name in names if name in st.query_params}
 
 
-def as_lists(parameters: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
-    """Returns query parameters as `in_url` does: each as the list of its values."""
+def _as_lists(parameters: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    """Returns query parameters as `_in_url` does: each as the list of its values."""
     return {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}

@@ -84,7 +84,7 @@ def attempt(page: UrlPart[Any], action: Callable[[], object]) -> None:
     try:
         action()
     except EXPECTED as error:
-        page.refuse(Problem(START, f"{error}."))
+        page.tell(Problem(START, f"{error}."))
 
 
 def say_refusal(page: UrlPart[Any]) -> None:

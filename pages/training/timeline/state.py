@@ -87,7 +87,7 @@ def timeline() -> TimelineState:
 def refuse_text(text: str, sentence: str) -> None:
     """Leaves a text in the field that cannot be shown, with a sentence saying why."""
     timeline().draft = text
-    CHOICES.refuse(Problem("film", sentence))
+    CHOICES.tell(Problem("film", sentence))
 
 
 def frames_of(run_id: str, text: str) -> Timeline:

@@ -16,7 +16,6 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from tiny_runs import wait_until
 
-from pages.shared.url.page_state import LATE_S
 from transformer.lab import load
 from transformer.runs import run_folder
 from transformer.runs.status import status
@@ -212,8 +211,12 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
     wait_until(lambda: page.wait_for_timeout(50) or drawn.is_set(), "the page to be drawn")
     slow.set()
     page.get_by_role("button", name="Train", exact=True).click()
-    page.wait_for_timeout(1500 * LATE_S)  # longer than one late URL is expected
-    (second,) = (run.id for run in run_folder.list_runs() if run.status.active and run.id != first)
+
+    def others() -> list[str]:
+        return [run.id for run in run_folder.list_runs() if run.status.active and run.id != first]
+
+    wait_until(others, "the second run to start")
+    (second,) = others()
     run_folder.pause(second)
     wait_until(lambda: run_folder.get_run(second).status.state == "paused", "the trainer to pause")
     hear(page, asked, 3)  # one of these looks has the whole page drawn anew

@@ -14,11 +14,13 @@ from transformer.views.training.runs import QUANTITIES
 def draw_chosen_curves(run_id: str) -> None:
     import streamlit as st
 
+    from pages.shared.url.session import enter_page
     from pages.training.run_view import SHOWN, render_curves
     from transformer.analysis.training.progress import progress_of
     from transformer.runs import run_folder
 
     if not st.session_state.get("panel-alone"):
+        enter_page("Runs")
         SHOWN.follow_url()
     run = run_folder.get_run(run_id)
     render_curves(run, progress_of(run.folder))

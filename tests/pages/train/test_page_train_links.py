@@ -67,8 +67,7 @@ def test_plan_and_run_survive_a_page_change():
     assert field(at, "seed").value == 5 and at.query_params["run"] == run_id
 
 
-def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started, monkeypatch):
-    monkeypatch.setattr("pages.shared.url.page_state.LATE_S", 600)  # reruns are slow on a busy machine
+def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started):
     at = open_page("train", seed="3")
     at = fill(at, "sentences", "a b")
     del at.query_params["sentence"]  # as the browser still has it
@@ -76,10 +75,9 @@ def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started, mo
     assert run_folder.get_run(started[0]).settings.pinned == ("a b",)
 
 
-def test_the_back_button_brings_the_plan_before_back(monkeypatch):
+def test_the_back_button_brings_the_plan_before_back():
     at = open_page("train", seed="3")
     at = fill(at, "seed", 4)
-    monkeypatch.setattr("pages.shared.url.page_state.LATE_S", 0.0)
     at.query_params["seed"] = "3"
     assert field(checked(at.run()), "seed").value == 3
 

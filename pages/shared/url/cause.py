@@ -1,6 +1,6 @@
-"""Looks: runs of a fragment that its timer asked for, and no visitor.
+"""What caused a run: a control of the page, or a look, which a fragment's timer asks for, and no visitor.
 
-Streamlit knows them and tells no page. The browser takes over a URL at once and paints the fields that came with it a
+Streamlit knows both and tells no page. The browser takes over a URL at once and paints the fields that came with it a
 little later, so what a look says of a field may be from before that, even where its URL is the last.
 """
 
@@ -18,6 +18,16 @@ def is_look() -> bool:
     """Tells whether this run is a look. One that a press was folded into is none."""
     context = get_script_run_ctx(suppress_warning=True)
     return bool(context and context.fragment_ids_this_run and getattr(context, _NAME, False))
+
+
+def is_by_control() -> bool:
+    """Tells whether a control was used: a link, a reload and the back button change no field. To be asked before the
+    run draws any field: one that was not there before counts as used. There is no public name for that."""
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        return False
+    state = context.session_state._state
+    return any(state._widget_changed(field) for field in tuple(state._new_widget_state))
 
 
 def tell_looks_apart() -> None:

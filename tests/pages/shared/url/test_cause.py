@@ -3,7 +3,7 @@
 import pytest
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequests
 
-from pages.shared.url.looks import tell_looks_apart
+from pages.shared.url.cause import tell_looks_apart
 
 PRESS, LOOK = RerunData(fragment_id="a"), RerunData(fragment_id="a", is_auto_rerun=True)
 OTHER_LOOK = RerunData(fragment_id="b", is_auto_rerun=True)
