@@ -5,11 +5,12 @@ code. Left out are the descriptions that corpora have.
 """
 
 import json
+import math
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -34,6 +35,8 @@ from pages.shared.wording import plain
 from pages.training.live.settings import PARTS, TASKS
 from transformer.access.server_settings import LANGUAGE
 from transformer.analysis.attention.shapes import Shape
+from transformer.analysis.checks import Check
+from transformer.analysis.training import run_checks
 from transformer.checkpoints.settings import list_checkpoints
 from transformer.data.corpora import load_corpus
 from transformer.runs.worker import train_run
@@ -271,11 +274,21 @@ class _Recorder(Texts):
         return super().__call__(name, **values)
 
 
+def _both_ways(check: Callable[..., Iterator[Check]]) -> Callable[..., Iterator[Check]]:
+    """Returns a check of all pairs and then of a sample, which else depends on how fast the machine is."""
+
+    def checks(*args: Any, **options: Any) -> Iterator[Check]:
+        return chain.from_iterable(check(*args, **options | {"budget_s": budget_s}) for budget_s in (math.inf, 0.0))
+
+    return checks
+
+
 if __name__ == "__main__":
     phrases.Texts = _Recorder  # type: ignore[misc]
     for name in (UNTRAINED, TRAINED):
         tiny_runs.create(name=name, pinned=())
     train_run(TRAINED)
+    run_checks.check_evaluation = _both_ways(run_checks.check_evaluation)
     few = sys.argv[1] == "few"
     visits = VISITS if few else (*VISITS, *visits_of_lessons())
     left = [left_in_english(*each, menus=not few and "set" not in each[1]) for each in visits]
