@@ -1,4 +1,4 @@
-"""What caused a run: a control of the page, or a look, which a fragment's timer asks for, and no visitor.
+"""The cause of a run: a control of the page, or a look, which a fragment's timer asks for, and no visitor.
 
 Streamlit knows both and tells no page. The browser takes over a URL at once and paints the fields that came with it a
 little later, so what a look says of a field may be from before that, even where its URL is the last.

@@ -48,7 +48,7 @@ class Session:
     last: dict[str, list[str]] = field(default_factory=dict)
     """All query parameters as the session last wrote or read them."""
     link: dict[str, list[str]] = field(default_factory=dict)
-    """What the last link says."""
+    """The parameters that the last link names."""
     taken_by: set[str] = field(default_factory=set)
     """The parts of the page that have taken from it what is their own."""
     arrived: bool = False
@@ -114,6 +114,7 @@ def enter_fragment() -> None:
     have left the browser before that arrived there, however long ago. Whoever follows a link runs the whole page."""
     context = get_script_run_ctx(suppress_warning=True)
     if context is not None and context.fragment_ids_this_run:
+        session().arrived = False
         _catch_up()
 
 

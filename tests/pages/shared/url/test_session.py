@@ -151,7 +151,20 @@ def test_a_link_to_the_open_page_is_written_for_each_of_its_parts(parts, sent):
     sent.clear()
     parts.query_params = {"token": "another", "without": "reverse-without-positions"}
     parts.run()
-    assert sent and sent[-1] == parts.query_params == {"token": "another", "without": "reverse-without-positions"}
+    assert parts.session_state["attention-lab"].arrived and sent[-1] == parts.query_params == {
+        "token": "another",
+        "without": "reverse-without-positions",
+    }
+
+
+def test_a_part_that_runs_alone_after_a_link_to_the_open_page_is_no_target_of_it(parts, sent):
+    parts.run()
+    parts.query_params["token"] = "another"
+    parts.run()
+    sent.clear()
+    parts.session_state["alone"] = True
+    parts.run()
+    assert not parts.session_state["attention-lab"].arrived and sent == []
 
 
 def test_a_parameter_that_a_field_writes_itself_stays_as_it_came(parts):
