@@ -215,7 +215,7 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
     def others() -> list[str]:
         return [run.id for run in run_folder.list_runs() if run.status.active and run.id != first]
 
-    wait_until(others, "the second run to start")
+    wait_until(lambda: page.wait_for_timeout(50) or others(), "the second run to start")
     (second,) = others()
     run_folder.pause(second)
     wait_until(lambda: run_folder.get_run(second).status.state == "paused", "the trainer to pause")
