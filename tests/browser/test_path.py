@@ -79,6 +79,7 @@ def test_the_next_question_opens_the_page_that_answers_it_with_the_same_sentence
     expect(page).to_have_url(re.compile(rf"/walkthrough\?.*model={REVERSE}"))
 
 
+@pytest.mark.new_tab
 def test_what_is_drawn_first_stands_where_it_stays(page: Page, server: Server):
     """The style comes with the page: what app.py sends of it is there only after the first buttons."""
     held: list[Route] = []
@@ -97,6 +98,7 @@ def test_what_is_drawn_first_stands_where_it_stays(page: Page, server: Server):
     assert heading.bounding_box() == first
 
 
+@pytest.mark.new_tab  # a history has at most 50 entries
 @pytest.mark.flaky(reruns=0)  # nothing here waits for a server
 def test_each_page_and_each_change_is_one_entry_of_the_history(page: Page, server: Server):
     page.goto(server.link("glossary"))  # which runs once

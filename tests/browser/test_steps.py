@@ -80,6 +80,7 @@ def test_a_wide_tree_shows_that_it_goes_on(server: Server, page: Page) -> None:
     assert thumb == "rgba(128, 132, 149, 0.7)"
 
 
+@pytest.mark.new_tab
 def test_nothing_moves_under_a_click_when_the_code_of_the_chips_arrives_late(server: Server, page: Page) -> None:
     held: list[Route] = []
     page.route(re.compile(r"/BidiComponent\.[^/]*\.js$"), lambda route: held.append(route))

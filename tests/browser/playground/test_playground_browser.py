@@ -51,6 +51,7 @@ def test_output_and_head_move_without_a_run_of_the_page_and_can_be_proved(page: 
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value("a b c d e f")
 
 
+@pytest.mark.new_tab
 def test_what_another_run_wrote_is_faint_until_the_new_run_writes(page: Page, server: Server):
     page.route_web_socket(re.compile("/live/"), lambda socket: None)  # the new run's outputs never come
     page.goto(server.link("playground"))

@@ -62,6 +62,7 @@ def train(page: Page, server: Server) -> str:
     return page.evaluate("new URLSearchParams(location.search).get('run')")
 
 
+@pytest.mark.new_tab
 @pytest.mark.slow
 def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(page: Page, server: Server):
     """A slow machine or line: the button is there, the code of the fields on its way, and the page runs once more."""
@@ -115,6 +116,7 @@ def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Ser
     expect(page.locator(".st-key-head canvas").first).to_be_visible()
 
 
+@pytest.mark.new_tab
 @pytest.mark.slow
 def test_a_new_run_has_its_room_before_the_code_that_draws_it_has_come(page: Page, server: Server):
     open_small(page, server)
@@ -183,6 +185,7 @@ def test_runs_are_ticked_and_taken_in_hand_with_the_keyboard(page: Page, server:
     expect(page.get_by_role("button", name="Delete")).to_be_visible()
 
 
+@pytest.mark.new_tab
 @pytest.mark.slow
 def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_before(page: Page, server: Server):
     """While a run trains the browser asks for the page by itself: for a while with the fields and URL of before."""
@@ -229,6 +232,7 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
     run_folder.stop(first)
 
 
+@pytest.mark.new_tab
 @pytest.mark.slow
 def test_looks_of_a_browser_that_has_not_painted_the_new_run_yet_leave_it_on_show(page: Page, server: Server):
     """A browser takes over a new URL at once, and paints the fields that came with it a little later."""
