@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from tiny_runs import MODEL, create, losses, settings
 
 from transformer.checkpoints.settings import read_settings, write_settings
-from transformer.checkpoints.store import find_checkpoint, load_checkpoint
+from transformer.checkpoints.store import find_checkpoint, history, load_checkpoint
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
 from transformer.files import append_rows, read_rows, write_json
@@ -106,7 +106,7 @@ def test_a_finished_run_loads_like_a_checkpoint_and_so_do_its_snapshots():
     train_run(run_id)
     loaded = load_checkpoint(find_checkpoint(run_id))
     assert (loaded.name, loaded.step) == (run_id, 20)
-    assert len(loaded.history) == len(run_folder.metrics(run_id))
+    assert len(history(loaded.folder)) == len(run_folder.metrics(run_id))
     early = load_checkpoint(loaded.folder, weights=run_folder.snapshots(run_id)[4])
     assert early.step == 4
     assert not torch.equal(early.model.projection.weight, loaded.model.projection.weight)

@@ -78,8 +78,6 @@ class Checkpoint(Generic[Model]):
     """The training step at which the weights stood."""
     card: str
     """CARD.md; empty while a run is going on."""
-    history: tuple[dict, ...]
-    """The rows of metrics.jsonl, each step of a split once."""
     weights_file: Path
     """The file of the weights: the folder's, or a snapshot's."""
     written_ns: int
@@ -127,7 +125,6 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
         tokenizer=tokenizer,
         step=step_in(notes),
         card=card.read_text(encoding="utf-8", errors="replace") if card.is_file() else "",
-        history=tuple(history(folder)),
         weights_file=path.resolve(),
         written_ns=written_ns,
     )

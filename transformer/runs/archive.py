@@ -35,7 +35,7 @@ from transformer.checkpoints.settings import (
     settings_json,
     write_settings,
 )
-from transformer.checkpoints.store import load_checkpoint
+from transformer.checkpoints.store import history, load_checkpoint
 from transformer.config import CorpusConfig, ModelConfig
 from transformer.data.corpora import CORPORA
 from transformer.data.corpus_snapshot import FOLDER, keep_corpus, located
@@ -206,7 +206,7 @@ def _fill(folder: Path, members: Mapping[str, Member], name: str) -> None:
     write_settings(folder, replace(settings, name=name, corpus=_bring_corpus(settings.corpus, members, folder)))
     if note := _note(members):
         write_json(folder / ABOUT_FILE, {"note": note})
-    seconds = max((row["elapsed_s"] for row in checkpoint.history), default=0.0)
+    seconds = max((row["elapsed_s"] for row in history(folder)), default=0.0)
     write_status(
         folder, Status(state="finished", step=checkpoint.step, elapsed_s=seconds, reason=LOADED, heartbeat=time.time())
     )
