@@ -14,6 +14,8 @@ class _Entry:
     value: Any
     size: int
     uses: int = 0
+    next_weighing: int = 1
+    """The use at which it is weighed anew."""
 
 
 class Held:
@@ -21,7 +23,7 @@ class Held:
 
     Together they hold at most `max_bytes`: the one that was longest not asked for goes first. A result that is larger
     on its own is handed out and not kept. What a result computes later, when it is looked at, counts too: it is weighed
-    anew at its first use, and each time that its uses have doubled.
+    anew at its first use, and each time that its uses have quadrupled.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -70,7 +72,8 @@ class Held:
     def _used(self, where: tuple[Hashable, str], entry: _Entry) -> _Entry:
         self._entries.move_to_end(where)
         entry.uses += 1
-        if entry.uses & (entry.uses - 1) == 0:
+        if entry.uses == entry.next_weighing:
+            entry.next_weighing *= 4
             size = size_of(entry.value)
             self._bytes += size - entry.size
             entry.size = size

@@ -104,10 +104,16 @@ def test_a_function_holds_at_most_its_entries():
     assert len(held) == 2 + 3
 
 
-def test_what_a_result_computes_later_is_weighed_too():
+@pytest.mark.parametrize(("uses", "weighed_at"), [(0, 1), (1, 4), (4, 16)])
+def test_what_a_result_computes_later_is_weighed_too(uses, weighed_at):
     held = Held(300 * KB)
     grows = held.get("f", "a", Grows, 9)
-    assert len(held) == 1 and grows.table.size
+    for _ in range(uses):
+        held.get("f", "a", Grows, 9)
+    assert grows.table.size
+    for _ in range(uses + 1, weighed_at):
+        held.get("f", "a", Grows, 9)
+        assert len(held) == 1
     held.get("f", "a", Grows, 9)
     assert len(held) == held.bytes == 0
 
