@@ -222,6 +222,15 @@ def test_a_page_holds_no_tensors_and_builds_no_figures():
     ]
 
 
+def test_no_field_writes_the_url_past_the_states_of_its_page():
+    assert not [
+        name
+        for name in NAMES
+        if name.startswith("pages.")
+        if any(isinstance(node, ast.keyword) and node.arg == "bind" for node in nodes()[name])
+    ]
+
+
 def test_only_the_model_reads_its_config():
     assert not [
         name

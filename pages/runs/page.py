@@ -4,9 +4,11 @@ import streamlit as st
 
 from pages.runs.clearing import say_what_will_be_cleared
 from pages.runs.run_table import panel
-from pages.runs.run_table_state import CHOICES, RUNS, SWEEPS, TAB, follow_url
+from pages.runs.run_table_state import CHOICES, RUNS, SWEEPS, follow_url
 from pages.runs.sweep_panel import sweep_panel
 from pages.runs.upload import load_a_model, take_arrived
+from pages.shared.context import say
+from pages.shared.fields import segments
 from pages.training.compare import entries
 
 take_arrived()
@@ -22,20 +24,13 @@ if not found:
 
 follow_url(found)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="medium"):
-    tab = st.segmented_control(
-        "What to see",
-        (RUNS, SWEEPS),
-        default=RUNS,
-        key=TAB,
-        bind="query-params",
-        label_visibility="collapsed",
-        required=True,
-    )
+    segments("What to see", (RUNS, SWEEPS), CHOICES.now.tab, CHOICES.take("tab"), key="runs-tab")
     if not any(entry.run for entry in found):
         st.page_link("pages/train/page.py", label="None of these is yours yet: train one", icon=":material/play_arrow:")
     load_a_model()
+say(*CHOICES.said("tab"))
 
-if tab == SWEEPS:
+if CHOICES.now.tab == SWEEPS:
     sweep_panel(found)
 else:
     panel(found)

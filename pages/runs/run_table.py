@@ -1,6 +1,7 @@
 """The Runs page's table, curves and buttons, redrawn every other second while a trainer is at work."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import streamlit as st
 
@@ -9,6 +10,7 @@ from pages.runs.run_table_state import CHOICES, select_run, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import run_table
 from pages.shared.context import say
+from pages.shared.fields import segments
 from pages.shared.guard import guarded_fragment
 from pages.training import run_status
 from pages.training.compare import (
@@ -44,7 +46,7 @@ def _panel(was_active: bool) -> None:
     names = {entry.name: entry for entry in found}
     if any(entry.active for entry in found) != was_active or now.run not in names:
         st.rerun()
-    say(*CHOICES.said())
+    say(*CHOICES.said("show", "run"))
     shown = [name for name in now.shown or () if name in names]
     columns, rows = table_of(found)
     picks = run_table(rows, columns, shown=shown, chosen=now.run, key="runs-table")
@@ -84,14 +86,19 @@ def _render_selected(entry: Entry, found: Sequence[Entry]) -> None:
 
 def _render_overlay(shown: Sequence[Entry]) -> None:
     """Renders the choice of quantity, axis and scale, and the curves."""
+    now = CHOICES.now
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        quantity = segments("quantity", "What to compare", quantities_of(shown))
-        against = segments("against", "Over", tuple(AGAINST))
-        scale = segments("scale", "Scale", SCALES) if QUANTITIES[quantity].log else "linear"
+        quantity = choose_quantity("quantity", shown)
+        segments("Over", tuple(AGAINST), now.against, CHOICES.take("against"), key="runs-against")
+        if has_scale := QUANTITIES[quantity].log:
+            segments("Scale", SCALES, now.scale, CHOICES.take("scale"), key="runs-scale")
+    say_of_quantity("quantity", quantity, shown)
+    say(*CHOICES.said("against", "scale"))
+    CHOICES.write_url()
     if not shown:
         st.markdown("Tick a run above to see its curve here.")
         return
-    render_curves(shown, quantity=quantity, against=against, log=scale == "log")
+    render_curves(shown, quantity=quantity, against=now.against, log=has_scale and now.scale == "log")
     if len(learned := {entry.settings.corpus.name for entry in shown}) > 1:
         st.caption(
             f"These runs learn {len(learned)} different corpora: compare where each curve goes, not how high it is."
@@ -102,9 +109,16 @@ def _render_overlay(shown: Sequence[Entry]) -> None:
         )
 
 
-def segments(key: str, label: str, options: Sequence[str]) -> str:
-    """Renders a choice between a few words, in the URL."""
-    found = st.segmented_control(
-        label, options, default=options[0], key=key, bind="query-params", label_visibility="collapsed", required=True
-    )
-    return str(found or options[0])
+def choose_quantity(name: Literal["quantity", "metric"], shown: Sequence[Entry]) -> str:
+    """Renders the choice of what to compare runs by; returns the first quantity where none of them has the chosen."""
+    chosen, offered = getattr(CHOICES.now, name), quantities_of(shown)
+    quantity = chosen if chosen in offered else offered[0]
+    segments("What to compare", offered, quantity, CHOICES.take(name), key=f"runs-{name}")
+    return quantity
+
+
+def say_of_quantity(name: Literal["quantity", "metric"], quantity: str, shown: Sequence[Entry]) -> None:
+    """Says why another quantity is on show than was asked for."""
+    say(*CHOICES.said(name))
+    if shown and quantity != (chosen := getattr(CHOICES.now, name)):
+        say(f"None of these runs was scored by {chosen}: you see {quantity}.")

@@ -7,17 +7,17 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.runs.actions import REFUSALS, refusal_kept
-from pages.runs.run_table import EVERY_S, segments
-from pages.runs.run_table_state import BASE, CHOICES, table_state
+from pages.runs.run_table import EVERY_S, choose_quantity, say_of_quantity
+from pages.runs.run_table_state import CHOICES, LONGEST_VALUES, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
-from pages.shared.fields import box
+from pages.shared.fields import box, line
 from pages.shared.guard import guarded_fragment
 from pages.shared.wording import number
 from pages.training import durations, run_status
-from pages.training.compare import Entry, column_title, entries, last_of, quantities_of, render_curves
+from pages.training.compare import Entry, column_title, entries, last_of, render_curves
 from transformer.access.ownership import may_take, refusal
 from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import located
@@ -38,17 +38,18 @@ from transformer.runs.warm_start import same_start
 from transformer.views.subjects import Runs
 from transformer.views.training.runs import SweepChart
 
-FIRST_SETTING, FIRST_VALUES = "model.n_heads", "1 2 4"
 _COLUMNS: tuple[Column, ...] = (
     *(("run", False), ("state", False), ("step", True), ("exact match, %", True)),
     *(("validation loss", True), ("time", True)),
 )
-_METRIC = "metric"
 
 
 def sweep_panel(found: Sequence[Entry]) -> None:
     """Renders the sweep on show, again and again while its runs are at work, and the form for the next one."""
     made = sweeps_of([entry.run for entry in found if entry.run is not None])
+    if CHOICES.now.sweep not in (sweep.id for sweep in made):
+        CHOICES.put(replace(CHOICES.now, sweep=made[0].id if made else ""))
+    say(*CHOICES.said("sweep"))
     if made:
         active = any(sweep.active for sweep in made)
         guarded_fragment("The sweep", _sweeps, every=EVERY_S if active else None)(active)
@@ -62,10 +63,12 @@ def _sweeps(was_active: bool) -> None:
     made = sweeps_of([entry.run for entry in found.values() if entry.run is not None])
     if not made or any(sweep.active for sweep in made) != was_active:
         st.rerun()
-    sweep = _chosen(made)
+    sweep = next((sweep for sweep in made if sweep.id == CHOICES.now.sweep), made[0])
     parts = [found[part.run.id] for part in sweep.parts]
     _head(sweep, made)
-    quantity = segments(_METRIC, "What to compare", quantities_of(parts))
+    quantity = choose_quantity("metric", parts)
+    say_of_quantity("metric", quantity, parts)
+    CHOICES.write_url()
     shown = [entry for entry in parts if entry.name not in table_state().hidden]
     left, right = st.columns([2, 3], gap="large")
     if shown:
@@ -76,12 +79,6 @@ def _sweeps(was_active: bool) -> None:
     else:
         st.markdown("Tick a run below to see its curve here.")
     _table(sweep, parts, shown)
-
-
-def _chosen(made: Sequence[Sweep]) -> Sweep:
-    sweep = next((sweep for sweep in made if sweep.id == CHOICES.now.sweep), made[0])
-    CHOICES.put(replace(CHOICES.now, sweep=sweep.id))
-    return sweep
 
 
 def _choose(sweep: str) -> None:
@@ -165,14 +162,19 @@ def _row(entry: Entry, value: str) -> tuple[str, ...]:
 
 def _form(found: Sequence[Entry]) -> None:
     """Renders the form of a new sweep: a run whose settings are kept but for one, and the values of that one."""
-    names = [entry.name for entry in found]
+    now, names = CHOICES.now, [entry.name for entry in found]
+    chosen, setting, text = now.base or now.run, now.setting, now.values
     st.markdown("## A new sweep")
     left, middle, right = st.columns([2, 2, 3], gap="small")
     with left:
-        first = CHOICES.now.run if CHOICES.now.run in names else names[0]
-        if st.session_state.get(BASE) not in names:
-            st.session_state[BASE] = first
-        chosen = st.selectbox("Everything else as in", names, index=names.index(first), key=BASE, bind="query-params")
+        box("Everything else as in", names, chosen, CHOICES.take("base"), key="sweep-base")
+    with middle:
+        box("Setting", SETTINGS, setting, CHOICES.take("setting"), key="sweep-setting")
+    with right:
+        explained = f"2 to {MOST_VALUES} of them, separated by spaces or commas."
+        take = CHOICES.take("values")
+        line("Values", text, take, key="sweep-values", max_chars=LONGEST_VALUES, help=explained)
+    say(*CHOICES.said("base", "setting", "values"))
     entry = next(entry for entry in found if entry.name == chosen)
     settings = entry.settings
     base = Base(
@@ -181,18 +183,7 @@ def _form(found: Sequence[Entry]) -> None:
         corpus=located(settings.corpus, entry.folder),
         pinned=settings.pinned,
     )
-    with middle:
-        at_first = SETTINGS.index(FIRST_SETTING)
-        setting = st.selectbox("Setting", SETTINGS, index=at_first, key="setting", bind="query-params")
-    with right:
-        text = st.text_input(
-            "Values",
-            value=FIRST_VALUES,
-            key="values",
-            bind="query-params",
-            help=f"2 to {MOST_VALUES} of them, separated by spaces or commas.",
-        )
-    texts = (text or "").replace(",", " ").split()
+    texts = text.replace(",", " ").split()
     fault = sentence(why) if (why := refusal(entry.folder, "train it again")) else _fault(setting, texts, base)
     now_has = value_text(value_of(setting, base))
     if fault:

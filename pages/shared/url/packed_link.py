@@ -78,7 +78,7 @@ def follow_packed_link() -> None:
     if PARAMETER not in st.query_params:
         return
     if st.query_params[PARAMETER] in _OLD_TABS:
-        st.session_state["tab"] = st.query_params[PARAMETER]  # a bound widget hears of nothing else
+        st.query_params["tab"] = st.query_params[PARAMETER]
         del st.query_params[PARAMETER]
         return
     try:

@@ -119,19 +119,15 @@ def enter_fragment() -> None:
 
 
 def _catch_up() -> None:
-    """Puts the last URL in place of the one that came, but for parameters that widgets write themselves. The browser
-    has been told of it already."""
-    context = get_script_run_ctx()
+    """Puts the last URL in place of the one that came. The browser has been told of it already."""
+    context, last = get_script_run_ctx(), session().last
     if context is None:
         return
-    came, last = _in_url(st.query_params), session().last
     with context.session_state.query_params() as url:
-        wanted = {name: values for name, values in last.items() if not url.is_bound(name)}
-        wanted |= {name: values for name, values in came.items() if url.is_bound(name)}
         url.clear_with_no_forward_msg(preserve_embed=True)
-        for name, values in wanted.items():
+        for name, values in last.items():
             url.set_with_no_forward_msg(name, values)
-    context.query_string = urlencode(wanted, doseq=True)
+    context.query_string = urlencode(last, doseq=True)
 
 
 def take_link(part: str, names: Iterable[str], now: Mapping[str, str | list[str]]) -> dict[str, list[str]]:

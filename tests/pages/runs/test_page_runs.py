@@ -85,17 +85,32 @@ def test_the_curves_are_explained():
 def test_quantity_axis_and_scale_can_be_chosen(key, value, axis, title):
     trained_run()
     at = open_page("runs")
-    control = next(element for element in at.segmented_control if element.key == key)
+    control = next(element for element in at.segmented_control if element.key == f"runs-{key}")
     at = checked(control.set_value(value).run())
     layout = curves(at)["layout"]
     assert layout[axis]["title"]["text"] == title
     assert layout["yaxis"].get("type") == (None if value in ("linear", "exact match") else "log")
 
 
+@pytest.mark.parametrize("name", ["quantity", "against", "scale"])
+def test_a_link_that_names_no_curve_says_so(name):
+    trained_run()
+    at = open_page("runs", **{name: "zzz"})
+    assert plain(f"The link says {name} “zzz”, which must be one of:") in texts(at) and name not in at.query_params
+
+
+def test_a_score_that_none_of_the_runs_has_gives_way_and_comes_back():
+    run_id = trained_run()
+    at = open_page("runs", quantity="BLEU")
+    assert plain("None of these runs was scored by BLEU: you see validation loss.") in texts(at)
+    assert at.query_params["quantity"] == "BLEU" and curves(at)["layout"]["yaxis"]["title"]["text"].startswith("loss")
+    assert "None of these runs" not in texts(open_page("runs", show="none", run=run_id, quantity="BLEU"))
+
+
 def test_smoothed_training_loss_is_named_as_such():
     trained_run()
     at = open_page("runs")
-    at = checked(next(e for e in at.segmented_control if e.key == "quantity").set_value("training loss").run())
+    at = checked(next(e for e in at.segmented_control if e.key == "runs-quantity").set_value("training loss").run())
     assert "label-smoothed" in texts(at)
 
 

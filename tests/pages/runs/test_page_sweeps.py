@@ -18,10 +18,10 @@ pytestmark = pytest.mark.usefixtures("room", "no_shipped")
 def test_a_sweep_is_planned_from_a_run_and_started(queued):
     run_id = trained_run()
     at = press(open_page("runs", run=run_id), "Sweep over a setting")
-    assert at.query_params["tab"] == "Sweeps" and at.selectbox(key="base").value == run_id
-    at = checked(at.selectbox(key="setting").set_value("train.label_smoothing").run())
+    assert at.query_params["tab"] == "Sweeps" and at.selectbox(key="sweep-base").value == run_id
+    at = checked(at.selectbox(key="sweep-setting").set_value("train.label_smoothing").run())
     assert plain(f"Label smoothing of {run_id}: 0.1.") in texts(at)
-    at = checked(at.text_input(key="values").set_value("0, 0.2").run())
+    at = checked(at.text_input(key="sweep-values").set_value("0, 0.2").run())
     at = press(at, "Train 2 runs")
     (sweep,) = sweeps.sweeps_of(run_folder.list_runs())
     assert [part.value for part in sweep.parts] == [0.0, 0.2] and [part.run.id for part in sweep.parts] == queued
@@ -40,7 +40,7 @@ def test_values_that_cannot_be_are_named_at_their_field_before_anything_starts(q
     at = open_page("runs", tab="Sweeps", setting="model.n_heads", values="1 3 x", base=run_id)
     said = plain("2 of the values of model.n_heads cannot be: 3: d_model (16) must be divisible by n_heads (3)")
     assert said in texts(at) and plain("x: it must be a whole number") in texts(at)
-    assert button(at, "Train 3 runs").disabled and at.text_input(key="values").value == "1 3 x"
+    assert button(at, "Train 3 runs").disabled and at.text_input(key="sweep-values").value == "1 3 x"
     assert run_folder.list_runs()[0].id == run_id and len(run_folder.list_runs()) == 1
 
 
@@ -64,7 +64,7 @@ def test_a_sweep_is_one_chart_with_its_curves_and_a_table(trained_sweep):
         assert marks[part.value] == pytest.approx(last["loss"])
     assert chart["layout"]["xaxis"]["title"]["text"] == "Heads"
     assert [line["name"] for line in overlay["data"]] == [part.run.id for part in trained_sweep.parts]
-    at = checked(next(e for e in at.segmented_control if e.key == "metric").set_value("exact match").run())
+    at = checked(next(e for e in at.segmented_control if e.key == "runs-metric").set_value("exact match").run())
     chart = json.loads(at.get("plotly_chart")[0].proto.spec)
     assert chart["layout"]["yaxis"]["title"]["text"] == "exact match, %"
 
@@ -83,6 +83,33 @@ def test_another_sweep_can_be_chosen(trained_sweep):
 def test_without_sweeps_the_view_says_what_one_is():
     trained_run()
     assert "No sweep yet" in texts(open_page("runs", tab="Sweeps"))
+
+
+def test_the_sweep_that_is_being_filled_in_travels_in_the_link():
+    run_id = trained_run()
+    at = open_page("runs", tab="Sweeps")
+    at = checked(at.selectbox(key="sweep-setting").set_value("train.seed").run())
+    at = checked(at.text_input(key="sweep-values").set_value("0 1").run())
+    assert at.query_params == {"tab": "Sweeps", "show": run_id, "run": run_id, "setting": "train.seed", "values": "0 1"}
+    again = open_page("runs", **at.query_params)
+    assert again.selectbox(key="sweep-setting").value == "train.seed" and button(again, "Train 2 runs")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("tab", "The link says tab “zzz”, which must be one of: Runs, Sweeps"),
+        ("sweep", "The link asks for “zzz”, which is not here"),
+        ("metric", "The link says metric “zzz”, which must be one of: validation loss"),
+        ("base", "The link asks for “zzz”, which is not here"),
+        ("setting", "The link says setting “zzz”, which must be one of: model.d_model"),
+    ],
+)
+def test_what_a_link_to_the_sweeps_asks_in_vain_is_said_until_the_next_choice(trained_sweep, place, said):
+    at = open_page("runs", **{"tab": "Sweeps", place: "zzz"})
+    assert plain(said) in texts(at) and "zzz" not in at.query_params.values()
+    at = checked(field(at.segmented_control, "What to see").set_value("Runs" if place != "tab" else "Sweeps").run())
+    assert "zzz" not in texts(at)
 
 
 def test_sweeps_and_runs_can_be_chosen_in_turn():

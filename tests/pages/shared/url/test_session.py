@@ -110,7 +110,6 @@ def page_of_parts() -> None:
         enter_page("Parts")
     st.text(TOKENIZERS.follow_url().token)
     st.button("Change", on_click=TOKENIZERS.change, kwargs={"token": "changed"})
-    st.segmented_control("Tab", ("one", "two"), default="one", key="tab", bind="query-params")
     TOKENIZERS.write_url()
     if "cut short" in st.session_state:
         st.stop()
@@ -165,10 +164,3 @@ def test_a_part_that_runs_alone_after_a_link_to_the_open_page_is_no_target_of_it
     parts.session_state["alone"] = True
     parts.run()
     assert not parts.session_state["attention-lab"].arrived and sent == []
-
-
-def test_a_parameter_that_a_field_writes_itself_stays_as_it_came(parts):
-    parts.run().button[0].click()  # in one request with the press on the field
-    parts.query_params["tab"] = "two"
-    parts.button_group[0].set_value("two").run()
-    assert parts.query_params == {"token": "changed", "without": "reverse-without-positions", "tab": "two"}
