@@ -10,14 +10,11 @@ from typing import TypeVar
 
 import streamlit as st
 
-from pages.shared.background import Background, Watcher, Work
+from pages.shared.background import Background, Watcher
 from pages.shared.context import say, sentence
-from pages.shared.guard import guarded_fragment
-from pages.shared.waiting import connection, wait_a_moment
-from pages.shared.wording import duration
+from pages.shared.waiting import connection, follow_work, wait_a_moment
 from transformer.analysis.heads.addresses import Tell
 
-EVERY_S = 0.5
 _SESSION = "heads-work"
 
 Found = TypeVar("Found")
@@ -60,7 +57,7 @@ def result_of(
         with st.spinner(doing):
             wait_a_moment(work)
     if not work.over.is_set():
-        guarded_fragment("The progress", _render_progress, every=EVERY_S)(work, watcher, key, doing)
+        follow_work(work, doing, lambda: _stop(watcher, key), key="heads-cancel")
         return None
     if work.stopped:  # ended between two looks
         st.rerun()
@@ -73,18 +70,6 @@ def result_of(
 
 def _watcher() -> Reader:
     return st.session_state.setdefault(_SESSION, Reader(connection()))
-
-
-def _render_progress(work: Work, watcher: Reader, key: Hashable, doing: str) -> None:
-    if work.over.is_set() or key in watcher.stopped:
-        st.rerun()
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        left = work.left_s
-        said = "" if left is None else f"about {duration(max(1.0, left))} left"
-        if work.begun is None:
-            said = "waiting for another computation"
-        st.progress(min(1.0, work.share), text=" · ".join(filter(None, (doing, said))))
-        st.button("Cancel", key="heads-cancel", on_click=_stop, args=(watcher, key))
 
 
 def _stop(watcher: Reader, key: Hashable) -> None:

@@ -5,14 +5,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 import streamlit as st
 
 from pages.paper_lab.choices import PAGE
-from pages.shared.background import Background, Tell, Watcher, Work
+from pages.shared.background import Background, Tell, Work
 from pages.shared.context import say, sentence
-from pages.shared.guard import guarded_fragment
-from pages.shared.waiting import session_watcher
+from pages.shared.waiting import follow_work, session_watcher
 from pages.shared.wording import duration
 from transformer.access.people import PERSON, acting
 from transformer.experiments.estimate import estimated_s
@@ -21,7 +21,6 @@ from transformer.experiments.results import ExperimentError, load_results, own_f
 from transformer.runs.launch import own_environment
 from transformer.runs.queue import place_at_work
 
-EVERY_S = 1.0
 _LOOK_S = 0.25
 _MEASURING: set[tuple[str, str, str]] = set()
 """The experiments that are being measured on this server; others wait for their turn."""
@@ -43,7 +42,15 @@ def render_run_here(experiment: Experiment) -> None:
         work = works().find(_key(experiment, budget))
         if work is not None and not work.over.is_set():
             work.join(watcher)
-            guarded_fragment("The progress", _render_progress, every=EVERY_S)(experiment, budget, work, watcher)
+            follow_work(
+                work,
+                f"{experiment.title}, {budget.name}",
+                partial(_stop, experiment, budget),
+                key="lab-stop",
+                name="stop",
+                waits_for=partial(_place_text, experiment, budget),
+                at_end=partial(_take_outcome, budget, work),
+            )
             return
     names = {each.name: f"{each.name.capitalize()}: {each.says}" for each in experiment.budgets}
     key = f"lab-run-budget-{experiment.name}"  # the browser would look for another experiment's label among these
@@ -155,21 +162,17 @@ def _again(experiment: Experiment, budget: Budget) -> None:
     _start(experiment, budget)
 
 
-def _render_progress(experiment: Experiment, budget: Budget, work: Work, watcher: Watcher) -> None:
-    if work.over.is_set():
-        if work.error is None:
-            PAGE.change(budget=budget.name)
-        elif not work.stopped:
-            st.session_state["lab-refusal"] = sentence(str(work.error))
-        st.rerun()
-    left = work.left_s
-    measuring = _key(experiment, budget) in _MEASURING
-    said = f"{work.share:.0%}" if measuring else "waiting in the queue of trainings"
-    if left is not None:
-        said += f", about {duration(max(1.0, left))} left"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.progress(min(1.0, work.share), text=f"{experiment.title}, {budget.name}: {said}")
-        st.button("Stop", key="lab-stop", icon=":material/stop:", on_click=_stop, args=(experiment, budget))
+def _place_text(experiment: Experiment, budget: Budget) -> str:
+    """Returns what the work waits for; empty once it is being done."""
+    return "" if _key(experiment, budget) in _MEASURING else "waiting in the queue of trainings"
+
+
+def _take_outcome(budget: Budget, work: Work) -> None:
+    """Shows what was measured, or keeps the reason why there is nothing."""
+    if work.error is None:
+        PAGE.change(budget=budget.name)
+    elif not work.stopped:
+        st.session_state["lab-refusal"] = sentence(str(work.error))
 
 
 def _stop(experiment: Experiment, budget: Budget) -> None:

@@ -1,5 +1,7 @@
 """The paired study on the Positions page: start it, watch it, and read its results beside the paper's."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.positions.choices import PAGE, Choices, box, segments
@@ -7,6 +9,7 @@ from pages.positions.verdict import LATER_KINDS, THE_PAPER, render_verdict, sett
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit
 from pages.shared.guard import guarded_fragment
+from pages.shared.waiting import show_progress
 from transformer.experiments import study
 from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
 from transformer.experiments.study import StudyError
@@ -104,12 +107,11 @@ def _render_progress(found: Study, active: bool) -> None:
         step = _step(running)
         text += f" · {running.corpus}, {running.positions}, seed {running.seed}: step {step:,} of {found.plan.steps:,}"
         share += min(step / found.plan.steps, 1) / total
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        if done < total:
-            st.progress(min(share, 1.0), text=text)
-        if active:
-            st.button("Stop", key="study-stop", icon=":material/stop:", on_click=study.stop_study, args=(found.name,))
-        elif done < total:
+    if active:
+        show_progress(text, share, partial(study.stop_study, found.name), key="study-stop", name="stop")
+    elif done < total:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.progress(share, text=text)
             args = (found.name,)
             st.button("Continue", key="study-go-on", icon=":material/play_arrow:", on_click=_continue, args=args)
     if lost := [f"{run.id or run.positions} ({run.state})" for run in found.runs if run.state in _WITHOUT_RESULT]:

@@ -81,6 +81,8 @@ class Work(Generic[Found]):
         self.error: Exception | None = None
         self.to_the_end = False
         """True if it goes on without a watcher."""
+        self.cancelled = False
+        """True if it is to end, whoever may still wait for it."""
         self.size = 0
         """The bytes of its result; 0 until it is over."""
         self._compute: Callable[[Tell], Found] | None = compute
@@ -122,9 +124,7 @@ class Work(Generic[Found]):
 
     def cancel(self) -> None:
         """Ends the work for everyone, the next time that it tells how far it is."""
-        with self._lock:
-            self._watchers.clear()
-            self.to_the_end = False
+        self.cancelled = True
 
     def result(self) -> Found:
         """Waits for the result and returns it; raises what the work raised."""
@@ -166,7 +166,7 @@ class Work(Generic[Found]):
         self.share, self.so_far = share, so_far
         with self._lock:
             is_wanted = self.to_the_end or any(watcher.is_here() for watcher in self._watchers)
-        if not is_wanted:
+        if self.cancelled or not is_wanted:
             raise Stopped
 
 
@@ -184,11 +184,11 @@ class Background:
         _ALL.add(self)
 
     def submit(self, key: Hashable, compute: Callable[[Tell], Found], watcher: Watcher | None = None) -> Work[Found]:
-        """Returns the work of this key, begun if it is new, was stopped or died; without a watcher it goes on to its
-        end."""
+        """Returns the work of this key, begun if it is new, was stopped, cancelled or died. Without a watcher it goes
+        on to its end."""
         with self._lock:
             work = self._known.get(key)
-            if work is None or work.stopped or work.died:
+            if work is None or work.stopped or work.cancelled or work.died:
                 work = self._known[key] = Work(for_this_person(compute))
                 self._waiting.append((key, work))
             if watcher is None:

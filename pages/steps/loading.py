@@ -74,7 +74,7 @@ def _measurements() -> Background:
 def measured_exposure(lab: Lab, switches: Sequence[object]) -> Work[Exposure] | None:
     """Returns the measurement of exposure bias, done or under way, whoever asked for it."""
     work = _measurements().find(_key(lab, switches))
-    return None if work is None or work.stopped else work
+    return None if work is None or work.stopped or work.cancelled else work
 
 
 def measure_exposure(lab: Lab, switches: Sequence[object]) -> None:

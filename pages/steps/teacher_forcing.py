@@ -7,12 +7,12 @@ import numpy as np
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.background import Stopped, Work
+from pages.shared.background import Stopped
 from pages.shared.components.tokens import token_chips
 from pages.shared.context import Decoded, PageContext, say
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.guard import guard, guarded_fragment
-from pages.shared.waiting import session_watcher, wait_a_moment
+from pages.shared.guard import guard
+from pages.shared.waiting import follow_work, session_watcher, wait_a_moment
 from pages.steps.choices import Choices
 from pages.steps.loading import cancel_exposure, measure_exposure, measured_exposure, validation_pairs
 from pages.steps.step import reference_ids, render_reference_field
@@ -21,7 +21,6 @@ from transformer.interventions.names import plural
 from transformer.views.steps.subjects import MeasuredExposure
 from transformer.views.steps.teacher_forcing import ExposureBias, TeacherForcedReference
 
-EVERY_S = 0.5
 LOSSES_EXPLAINED = """
 **Teacher-forced**: at each position the decoder reads the reference's own words before it, as in training, and is asked
 for the next. **Free-running**: it reads what it wrote itself, as in use. The loss of a reference token is −log of its
@@ -128,7 +127,8 @@ def _render_exposure(context: PageContext) -> None:
         return
     work.join(session_watcher())
     if not wait_a_moment(work):
-        guarded_fragment("The progress", _render_progress, every=EVERY_S)(context, work)
+        cancel = partial(cancel_exposure, lab, switches)
+        follow_work(work, "Reading each sentence twice", cancel, key="cancel-exposure")
         return
     try:
         exposure = work.result()
@@ -142,15 +142,6 @@ def _render_exposure(context: PageContext) -> None:
     without = measured_exposure(lab, ()) if switches else None
     if without is not None and without.over.is_set():
         st.caption(f"Without the switches: {_summary_text(without.result())}")
-
-
-def _render_progress(context: PageContext, work: Work[Exposure]) -> None:
-    if work.over.is_set():
-        st.rerun()
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        left = "" if work.left_s is None else f" · about {wording.duration(max(1.0, work.left_s))} left"
-        st.progress(min(1.0, work.share), text=f"Reading each sentence twice{left}")
-        st.button("Cancel", key="cancel-exposure", on_click=cancel_exposure, args=(context.lab, context.view.switches))
 
 
 def _summary_text(found: Exposure) -> str:

@@ -12,7 +12,7 @@ from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import box, line, segments
 from pages.shared.guard import guard, guarded_fragment
-from pages.training import durations
+from pages.shared.waiting import show_progress
 from pages.training.timeline.drawing import nearest, pass_of, render_timeline
 from pages.training.timeline.frames import Timeline, advance
 from pages.training.timeline.state import CHOICES, Rows, follow_url, frames_of, refuse_text, timeline
@@ -241,15 +241,13 @@ def _render_progress(computed: Timeline, found: Sequence[Snapshot]) -> None:
     if not missing:
         return
     done = len(computed.own) + len(computed.forced)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if now.held:
+    if now.held:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.caption(f"{len(computed.own)} of {len(found)} snapshots translate this sentence.", width="content")
             st.button("Compute the rest", key="timeline-go-on", on_click=_hold, args=(False,))
-            return
-        left = durations.duration(max(1.0, computed.left_s(found)))
-        said = f"Translating with {len(found)} snapshots · about {left} left"
-        st.progress(done / (done + missing), text=said)
-        st.button("Cancel", key="timeline-cancel", on_click=_hold, args=(True,))
+        return
+    doing, share = f"Translating with {len(found)} snapshots", done / (done + missing)
+    show_progress(doing, share, partial(_hold, True), key="timeline-cancel", left_s=computed.left_s(found))
 
 
 def _hold(held: bool) -> None:

@@ -28,11 +28,11 @@ def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Ser
 
     expect(page.get_by_text(re.compile(r"About .* on our test machine"))).to_be_visible()
     page.get_by_role("button", name="Run it here").click()
-    progress = page.get_by_text(re.compile(r"Table 1, measured, small: \d+%"))
+    progress = page.get_by_text(re.compile(r"Table 1, measured, small · \d+%"))
     expect(progress).to_be_visible()
     page.get_by_role("radio", name="Time against d").click()  # the page answers meanwhile
     expect(page).to_have_url(re.compile(r"chart=1"))
-    expect(page.get_by_text(re.compile(r"small: [1-9]\d*%"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"small · [1-9]\d*%"))).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
     expect(page.get_by_text(re.compile(r"\d+ of 270 measured so far"))).to_be_visible()

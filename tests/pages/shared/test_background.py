@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.shared import background
-from pages.shared.background import Background, Died, Stopped, Watcher
+from pages.shared.background import Background, Died, Stopped, Watcher, Work
 
 
 def wait(condition) -> None:
@@ -47,6 +47,16 @@ def test_work_is_shared_and_ends_when_nobody_waits_for_it(endless, going):
     assert work.stopped
     again = works.submit("key", lambda tell: 7, first)
     assert again.result() == 7 and works.submit("key", endless, second) is again
+
+
+def test_cancelled_work_ends_though_a_page_that_still_shows_it_joins_it_again(endless, going):
+    works, watcher = Background("test"), Watcher()
+    work = works.submit("key", endless, watcher)
+    going.wait(20)
+    works.cancel("key")
+    work.join(watcher)
+    wait(work.over.is_set)
+    assert work.stopped and works.submit("key", lambda tell: 7, watcher).result() == 7
 
 
 def test_work_ends_with_the_last_session_that_wanted_it(endless, going):
@@ -241,3 +251,57 @@ def test_work_tells_what_it_has_found_so_far_and_a_watcher_wants_one_thing_at_a_
     works.submit_instead("word", "second", lambda tell: 2, watcher)
     wait(first.over.is_set)
     assert first.stopped
+
+
+def page_of_work() -> None:
+    import streamlit as st
+
+    from pages.shared.url.session import enter_page
+    from pages.shared.waiting import follow_work
+
+    enter_page("Work")
+    work, waits_for = st.session_state["work"], st.session_state["waits for"]
+
+    def note(why: str) -> None:
+        st.session_state["ended"] = why
+
+    if "ended" in st.session_state:
+        st.text(st.session_state["ended"])
+    else:
+        follow_work(
+            work,
+            "Counting",
+            lambda: note("stopped"),
+            key="end",
+            name="stop",
+            waits_for=lambda: waits_for,
+            at_end=lambda: note("over"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("begun_before_s", "waits_for", "said"),
+    [
+        (None, "", "Counting · waiting for another computation"),
+        (0, "its turn", "Counting · its turn"),
+        (30, "", "Counting · 75% · about 10 s left"),
+    ],
+)
+def test_the_progress_of_work_says_what_it_waits_for_and_how_long_it_takes(begun_before_s, waits_for, said):
+    at, work = AppTest.from_function(page_of_work), Work(lambda tell: None)
+    if begun_before_s is not None:
+        work.begun, work.share = time.monotonic() - begun_before_s, 0.75
+    at.session_state["work"], at.session_state["waits for"] = work, waits_for
+    at.run()
+    assert [bar.proto.text for bar in at.get("progress")] == [said]
+    assert at.button(key="end").label == "Stop"
+    at.button(key="end").click().run()
+    assert at.text[0].value == "stopped" and not at.get("progress")
+
+
+def test_the_page_runs_again_once_the_work_that_it_follows_is_over():
+    at, work = AppTest.from_function(page_of_work), Work(lambda tell: 1)
+    at.session_state["work"], at.session_state["waits for"] = work, ""
+    assert at.run().get("progress")
+    work.run()
+    assert at.run().text[0].value == "over" and not at.get("progress")
