@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from app_server import Server, running_app
-from controls import SMALL, TRAINING_MS, press, state, unfold_settings
+from controls import SMALL, TRAINING_MS, press, state, unfold_settings, wait_for_rest
 from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -228,6 +228,7 @@ def test_a_new_run_stays_on_show_though_a_slow_line_brings_looks_at_the_one_befo
     slow.clear()
     state(page, "Paused")
     expect(page).to_have_url(re.compile(rf"run={second}\b"))  # told a moment after what it shows
+    wait_for_rest(page)  # all that was held is painted: a button that is replaced under a click loses it
     press(page, "Stop", "Stopped")
     run_folder.stop(first)
 
