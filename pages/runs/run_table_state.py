@@ -23,7 +23,7 @@ _KEY = "attention-lab-runs"
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """What is on show, of runs and of sweeps, and the new sweep that is being filled in."""
+    """The runs and the sweep on show, and the new sweep that is being filled in."""
 
     tab: Tab = param(RUNS, words(RUNS, SWEEPS))
     shown: tuple[str, ...] | None = param(None, Form(str), name="show", many=tuple)

@@ -123,8 +123,8 @@ class Work(Generic[Found]):
             self._watchers.discard(watcher)
 
     def cancel(self) -> None:
-        """Ends the work for everyone, the next time that it tells how far it is."""
-        self.cancelled = True
+        """Ends the work for everyone, the next time that it tells how far it is; a result that is there stays."""
+        self.cancelled = not self.over.is_set()
 
     def result(self) -> Found:
         """Waits for the result and returns it; raises what the work raised."""

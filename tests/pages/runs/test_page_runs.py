@@ -1,12 +1,16 @@
 """The Runs page: every run is in the table, any curves can be laid over each other, and one run is selected."""
 
+import json
+
 import pytest
 from page_exports import with_menus
 from page_models import checked, follow, open_page, texts
 from page_runs import PINNED, button, columns, curves, made_run, put_status, table, trained_run
 
 from pages.shared.wording import plain
+from transformer.checkpoints.settings import METRICS_FILE
 from transformer.runs import run_folder
+from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("room", "no_shipped")
 
@@ -100,11 +104,14 @@ def test_a_link_that_names_no_curve_says_so(name):
 
 
 def test_a_score_that_none_of_the_runs_has_gives_way_and_comes_back():
-    run_id = trained_run()
-    at = open_page("runs", quantity="BLEU")
+    unscored, scored = trained_run(), trained_run(seed=1)
+    rows = [row | {"bleu": 40.0} if row["split"] == "validation" else row for row in run_folder.metrics(scored)]
+    (folder_of(scored) / METRICS_FILE).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    at = open_page("runs", quantity="BLEU", show=unscored)
     assert plain("None of these runs was scored by BLEU: you see validation loss.") in texts(at)
     assert at.query_params["quantity"] == "BLEU" and curves(at)["layout"]["yaxis"]["title"]["text"].startswith("loss")
-    assert "None of these runs" not in texts(open_page("runs", show="none", run=run_id, quantity="BLEU"))
+    at = open_page("runs", quantity="BLEU", show=[unscored, scored])
+    assert "None of these runs" not in texts(at) and curves(at)["layout"]["yaxis"]["title"]["text"] == "BLEU, 0 to 100"
 
 
 def test_smoothed_training_loss_is_named_as_such():

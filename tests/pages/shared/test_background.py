@@ -59,6 +59,13 @@ def test_cancelled_work_ends_though_a_page_that_still_shows_it_joins_it_again(en
     assert work.stopped and works.submit("key", lambda tell: 7, watcher).result() == 7
 
 
+def test_a_cancel_that_comes_after_the_end_leaves_the_result():
+    works, watcher = Background("test"), Watcher()
+    assert works.submit("key", lambda tell: 7, watcher).result() == 7
+    works.cancel("key")
+    assert works.submit("key", lambda tell: 8, watcher).result() == 7
+
+
 def test_work_ends_with_the_last_session_that_wanted_it(endless, going):
     watcher = Watcher()
     work = Background("test").submit("key", endless, watcher)
