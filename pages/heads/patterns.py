@@ -262,8 +262,9 @@ def _explain(found: Survey, columns: Sequence[str]) -> None:
         "Every head turns each query's scores into weights over the keys that sum to 1. Here these weights are "
         "added up over all rows of all sentences by *where* the key stands: **Mean weight** is the average share "
         "that goes there, over the rows that have such a place (Clark et al., 2019); the other measure counts the "
-        "rows whose largest weight lies there (Voita et al., 2019). The tick on a bar is what a uniform head would "
-        "have. Rows that may see only one key are left out: they have no choice."
+        "rows whose largest weight lies there (Voita et al., 2019), where several within 0.1 % of each other count in "
+        "part. The tick on a bar is what a uniform head would have. Rows that may see only one key are left out: they "
+        "have no choice."
     )
     st.markdown("\n".join(f"- **{SHORT_NAMES[name].rstrip('.')}.** {EXPLAINED[name]}" for name in columns))
     if found.n_links:

@@ -816,6 +816,20 @@ FAULTS = (
         "tests/analysis/heads/test_head_checks.py::test_every_column_of_a_survey_is_counted_again",
     ),
     Fault(
+        "the first of several equal weights taken for the largest",
+        "transformer/analysis/heads/survey.py",
+        "equal = weights >= (1 - TIE) * weights.amax(dim=-1, keepdim=True)",
+        "equal = torch.arange(weights.size(-1)) == weights.argmax(dim=-1, keepdim=True)",
+        "tests/analysis/heads/test_head_checks.py::test_equal_weights_share_what_the_largest_one_counts_for",
+    ),
+    Fault(
+        "a check of shares that rounding may move anywhere",
+        "transformer/analysis/heads/survey_checks.py",
+        "np.clip(shown - given, -most, most)",
+        "(shown - given)",
+        "tests/analysis/heads/test_head_checks.py::test_one_wrong_share_is_noticed",
+    ),
+    Fault(
         "attention distance to the neighbour of each key",
         "transformer/analysis/heads/survey.py",
         "apart = (query[:, None] - torch.arange(n_keys)).abs()",

@@ -19,11 +19,14 @@ from transformer.analysis.heads.importance import output_effects
 from transformer.analysis.heads.leave_one_out import faithfulness, leave_one_out, received
 from transformer.analysis.heads.leave_one_out_checks import check_faithfulness, check_leave_one_out, check_received
 from transformer.analysis.heads.minimal_set import Goal, SearchPlan, minimal_set
-from transformer.analysis.heads.pair_sample import PairSample
+from transformer.analysis.heads.pair_sample import PairSample, validation_sample
+from transformer.analysis.heads.published import published_survey
 from transformer.analysis.heads.similarity import group_similar
 from transformer.analysis.heads.survey import survey
 from transformer.analysis.heads.survey_checks import check_similarity, check_survey, value_of
 from transformer.analysis.heads.validation_importance import RESAMPLES, intervals, validation_importance
+from transformer.checkpoints.settings import find_checkpoint
+from transformer.checkpoints.store import load_checkpoint
 from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.data.tasks import TASKS, AlignmentUnit, held_out_pairs
@@ -73,6 +76,38 @@ def test_columns_of_other_models_and_units_are_counted_again(parts):
     made = surveyed("dates", pairs, "character", **parts)
     columns = list(every_column(made[-1]))
     assert held(check_survey(*made, columns, shown(made[-1], columns))) == [True, True]
+
+
+def test_equal_weights_share_what_the_largest_one_counts_for():
+    """Rounding alone would choose among them, another way in each batch."""
+    pairs = held_out_pairs(TASKS["reverse"], 0, "validation")[:60]
+    tokenizer = corpus_tokenizer(load_corpus("reverse"), CorpusConfig(name="reverse"))
+    torch.manual_seed(0)
+    model = random_model(vocab_size=tokenizer.vocab_size)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if ".query." in name:
+                parameter *= 1e-6
+    found = survey(model, pairs, tokenizer)
+    columns = list(every_column(found))
+    made = model, PairSample(tuple(pairs), len(pairs)), tokenizer, found
+    assert held(check_survey(*made, columns, shown(found, columns))) == [True, True]
+    for profile in found.profiles:
+        assert profile.peak == pytest.approx(found.even[profile.at.kind], abs=1e-6)
+    words = [len(pair.source.split()) for pair in pairs]
+    assert found.of_kind("cross")[0].written.accuracy == pytest.approx(len(words) / sum(words), abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["reverse-diverged", "reverse-without-positions", "reverse-without-warmup"])
+def test_every_column_of_a_shipped_model_that_looks_at_all_alike_is_counted_again(name):
+    checkpoint = load_checkpoint(find_checkpoint(name))
+    sample = validation_sample(checkpoint)
+    found = published_survey(checkpoint, sample)
+    assert found is not None
+    columns = list(every_column(found))
+    made = checkpoint.model, sample, checkpoint.tokenizer, found
+    assert held(check_survey(*made, columns, shown(found, columns))) == [True, True]
 
 
 def test_one_wrong_share_is_noticed(english):

@@ -59,7 +59,8 @@ def test_a_longer_bar_than_that_of_a_heads_role_is_said_to_come_from_fewer_rows(
     rows = {"diagonal": 900, "alignment": 800, "same_token": 120}
     counts = dict(n_pairs=1, n_source=1, n_target=1, n_links=1, n_referents=0)
     even = {kind: dict.fromkeys(weight, 0.1)}
-    found = Survey((profile,), even, {kind: rows}, n_rows={kind: 1_000}, distances={}, reach={}, **counts)
+    blanks = dict(distances={}, reach={}, layer_entropy={})
+    found = Survey((profile,), even, {kind: rows}, n_rows={kind: 1_000}, **blanks, **counts)
     said = profile_text(found, profile)
     assert "**the aligned word**: 0.536 of its weight, averaged over the 800 rows that have such a place" in said
     assert said.endswith("Higher averages come from fewer rows: 0.710 for the same token (120 of 1,000 rows).")

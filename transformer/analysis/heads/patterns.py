@@ -30,6 +30,9 @@ Pattern = Literal[
     "referent",
 ]
 Cells = Bool[Tensor, "batch query key"]
+TIE = 1e-3
+"""Weights of a row that differ by less than this share of the larger one count as equal: of a head that looks at all
+tokens alike, rounding would else choose one."""
 
 
 @dataclass(frozen=True)

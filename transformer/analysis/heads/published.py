@@ -19,7 +19,7 @@ from transformer.checkpoints.store import Checkpoint, CheckpointError, load_tens
 
 SURVEY_FILE = "head_survey.safetensors"
 """The file in which a checkpoint carries the survey of its heads."""
-VERSION = 1
+VERSION = 2
 """The version of what a survey measures: raised when its numbers change, as files of another one are not read."""
 
 

@@ -7,6 +7,7 @@ section 5.1) call a head positional; alignment from the row that writes a word, 
 compared by Kobayashi et al. (2020, "Attention is Not Only a Weight", for Transformer-based translation).
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.heads.addresses import HeadAt, Tell, heads_of
-from transformer.analysis.heads.patterns import Gold, Pattern, gold_of, patterns_of, punctuation_of
+from transformer.analysis.heads.patterns import TIE, Gold, Pattern, gold_of, patterns_of, punctuation_of
 from transformer.analysis.heads.similarity import summed_distances
 from transformer.data.batches import Batch, pair_batches
 from transformer.data.tasks import AlignmentUnit
@@ -47,7 +48,8 @@ class Alignment:
 
     error_rate: float
     """1 - 2 |found and gold| / (|found| + |gold|) over all pairs (Och and Ney, 2003, every gold link sure): 0 is
-    perfect. Every target word has one found link, to the source word that it looks at most."""
+    perfect. Every target word has one found link, to the source word that it looks at most; where it looks at several
+    alike, each is that word in part."""
     accuracy: float
     """Share of the aligned target words that look most at a source word they are aligned with."""
 
@@ -60,7 +62,7 @@ class Profile:
     weight: Mapping[Pattern, float]
     """Mean weight on the keys of each pattern, over the rows that have such a key."""
     peak: Mapping[Pattern, float]
-    """Share of these rows whose largest weight lies there."""
+    """Share of these rows whose largest weight lies there; each of several equal ones counts in part."""
     entropy: float
     """Mean, in nats."""
     evenness: float
@@ -98,6 +100,10 @@ class Survey:
     """Mean Jensen-Shannon distance of every two heads of a kind, in the order of `of_kind`."""
     reach: Mapping[AttentionKind, Float[ndarray, "head tokens"]]
     """Self-attention's weight by |query - key|, added up over rows. The last line is a uniform head's."""
+    layer_entropy: Mapping[AttentionKind, Float[ndarray, "layer 3"]]
+    """Mean entropy of the rows of all heads of a layer, its standard error, and the entropy of a uniform head on the
+    same rows, in nats. The error is that of a ratio of sums over pairs (Cochran, 1977, section 6.4): rows of one pair
+    are not independent. NaN for a single pair."""
     n_pairs: int
     n_source: int
     """Source tokens, end marks included."""
@@ -178,6 +184,7 @@ def survey_of(model: Transformer, sums: Sums, *, published: bool = False) -> Sur
         n_rows={kind: own.rows for kind, own in by_kind.items()},
         distances={kind: (own.distances / max(own.rows, 1)).numpy() for kind, own in by_kind.items()},
         reach={kind: own.reach.numpy() for kind, own in by_kind.items() if kind != "cross"},
+        layer_entropy={kind: own.layer_entropy(int(total["pairs"])) for kind, own in by_kind.items()},
         **{f"n_{name}": int(total[name]) for name in _COUNTS},
         sums=sums,
         published=published,
@@ -250,6 +257,9 @@ class _Sums:
     count: dict[Pattern, Tensor] = field(default_factory=dict)
     spread: Tensor = field(default_factory=lambda: torch.zeros(3, 1, dtype=torch.float64))
     """Entropy, evenness and largest weight of each head."""
+    entropy: Tensor = field(default_factory=lambda: torch.zeros(5, 1, dtype=torch.float64))
+    """Of each layer: its heads' mean entropy, added up over the rows of a pair and then squared, times the number of
+    these rows, and by itself; their number squared; and the entropy of a uniform head."""
     links: Tensor = field(default_factory=lambda: torch.zeros(2, 3, 1, dtype=torch.float64))
     """Right links, found links and aligned words, of rows that write and of rows that read."""
     n_links: int = 0
@@ -280,6 +290,8 @@ class _Sums:
         entropy = torch.special.entr(chosen).sum(dim=-1)
         spread = torch.stack((entropy, entropy / possible.log(), chosen.amax(dim=-1)))
         self.spread = self.spread + spread.sum(dim=2)
+        n_heads = recording[Site(stack, 0, sublayer, "weights")].size(1)
+        self._add_entropy(entropy.unflatten(0, (-1, n_heads)).mean(dim=1), rows, possible)
         self.distances = self.distances + summed_distances(chosen)
         if kind != "cross":
             uniform = allowed[rows] / possible[:, None]
@@ -297,10 +309,9 @@ class _Sums:
     ) -> None:
         cells = torch.stack(list(places.values()))  # -> [pattern row key]
         has, sizes = cells.any(dim=-1), cells.sum(dim=-1)
-        every, strongest = torch.arange(len(possible))[None], weights.argmax(dim=-1)
         found = {
             "weight": cells.flatten(1).double() @ weights.flatten(1).T,
-            "peak": cells[:, every, strongest].sum(dim=2).double(),
+            "peak": cells.flatten(1).double() @ _strongest(weights).flatten(1).T,
             "even": (sizes / possible).sum(dim=1),
             "count": has.sum(dim=1),
         }
@@ -308,6 +319,23 @@ class _Sums:
             sums = getattr(self, total)
             for name, value in zip(places, values, strict=True):
                 sums[name] = sums.get(name, 0) + value
+
+    def _add_entropy(
+        self,
+        entropy: Float[Tensor, "layer row"],
+        rows: Bool[Tensor, "batch query"],
+        possible: Float[Tensor, " row"],
+    ) -> None:
+        n_rows = rows.sum(dim=1).double()
+        of_pair = entropy.new_zeros(len(entropy), len(rows)).index_add(1, rows.nonzero()[:, 0], entropy)
+        found = (
+            of_pair.square().sum(dim=1),
+            of_pair @ n_rows,
+            of_pair.sum(dim=1),
+            n_rows.square().sum().expand(len(entropy)),
+            possible.log().sum().expand(len(entropy)),
+        )
+        self.entropy = self.entropy + torch.stack(found)
 
     def _add_reach(self, weights: Float[Tensor, "head row key"], query: Int[Tensor, " row"]) -> None:
         n_keys = weights.size(2)
@@ -364,6 +392,15 @@ class _Sums:
             for head, at in enumerate(places)
         ]
 
+    def layer_entropy(self, n_pairs: int) -> Float[ndarray, "layer 3"]:
+        """Returns the mean entropy of each layer, its standard error and the entropy of a uniform head."""
+        squares, products, total, squared_rows, uniform = self.entropy
+        n_rows = max(self.rows, 1)
+        mean = total / n_rows
+        residuals = (squares - 2 * mean * products + mean**2 * squared_rows).clamp(min=0)  # of pairs, squared
+        factor = n_pairs / (n_pairs - 1) if n_pairs > 1 else math.nan
+        return torch.stack((mean, (factor * residuals).sqrt() / n_rows, uniform / n_rows), dim=1).numpy()
+
     def _alignment(self, rows: int, head: int) -> Alignment | None:
         if not self.n_links:
             return None
@@ -382,7 +419,12 @@ def count_links(
     between = averaged.double().transpose(1, 2)[:, None] @ weights.double() @ gold.source.double()[:, None]
     aligned = gold.links.any(dim=-1)  # -> [batch target_word]
     counted = (rows.sum(dim=1) > 0) & aligned.any(dim=-1, keepdim=True)  # a pair without gold links says nothing
-    strongest = between.argmax(dim=-1)
     found = counted[:, None] & (between.sum(dim=-1) > 0)
-    right = gold.links[:, None].expand(-1, weights.size(1), -1, -1).gather(3, strongest[..., None])[..., 0] & found
+    right = (_strongest(between) * gold.links[:, None]).sum(dim=-1) * found
     return torch.stack((right.sum(dim=(0, 2)), found.sum(dim=(0, 2)), aligned.sum().expand(weights.size(1)))).double()
+
+
+def _strongest(weights: Float[Tensor, "*row key"]) -> Float[Tensor, "*row key"]:
+    """Returns 1 at the largest weight of each row and 0 elsewhere; several that are equal share the 1."""
+    equal = weights >= (1 - TIE) * weights.amax(dim=-1, keepdim=True)
+    return equal.double() / equal.sum(dim=-1, keepdim=True)

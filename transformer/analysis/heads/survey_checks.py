@@ -6,7 +6,6 @@ all pairs, drawn at random, is measured again in batches of another size and put
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import combinations
 from random import randrange
 
@@ -18,7 +17,14 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.heads.survey import Survey, survey, survey_of, with_part
-from transformer.analysis.heads.survey_reference import Alone, counted, distances_by_rows, one_by_one
+from transformer.analysis.heads.survey_reference import (
+    Alone,
+    counted,
+    distances_by_rows,
+    layer_entropy_by_pairs,
+    one_by_one,
+    undecided,
+)
 from transformer.model.kinds import AttentionKind
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
@@ -46,8 +52,14 @@ def check_survey(
     wanted = [column for column in columns if not math.isnan(value_of(small, *column))]
     how = f"the first {first} pairs, each in a pass of its own, every query and key looked at in turn"
     claim = "Each share is the count of a loop over queries and keys"
-    yield agree(claim, _values(small, wanted), [counted(passes, *column) for column in wanted], _TOLERANCE, how)
-    yield _again(model, sample, tokenizer, found, np.asarray(shown, dtype=float), partial(_values, columns=columns))
+    open_rows = {column: undecided(passes, *column) for column in wanted}
+    if most := max(open_rows.values(), default=0.0):
+        how += f"; in up to {100 * most:.2g} % of rows rounding decides whether weights are equal"
+    looped = _but_for([*open_rows.values()], [counted(passes, *column) for column in wanted], _values(small, wanted))
+    yield agree(claim, _values(small, wanted), looped, _TOLERANCE, how)
+    free = [open_rows.get(column, 0.0) for column in columns]
+    given = np.asarray(shown, dtype=float)
+    yield _again(model, sample, tokenizer, found, given, lambda found: _but_for(free, _values(found, columns), given))
 
 
 def check_similarity(
@@ -74,6 +86,31 @@ def check_similarity(
     apart = len(set(map(tuple, groups)) ^ wanted)
     how = "mean distances between groups taken anew from all heads after each merger; groups that differ"
     yield Check("Groups merge up to the mean distance that you chose", float(apart), 0.0, how)
+
+
+def check_entropy(
+    model: Transformer,
+    sample: PairSample,
+    tokenizer: Tokenizer,
+    found: Survey,
+    of_heads: Float[ndarray, " head"],
+    of_layers: Float[ndarray, "sublayer 3"],
+    quantile: float,
+) -> Iterator[Check]:
+    """Checks the mean entropy of each head, and of each layer with its interval, which is its error times a quantile,
+    and the entropy of a uniform head."""
+    small, passes, first = _first(model, sample, tokenizer)
+
+    def values(found: Survey) -> Float[ndarray, " value"]:
+        layers = np.concatenate(list(found.layer_entropy.values())) * (1, quantile, 1)
+        return np.concatenate(([profile.entropy for profile in found.profiles], layers.ravel()))
+
+    heads = [counted(passes, profile.at, "entropy") for profile in small.profiles]
+    layers = [layer_entropy_by_pairs(passes, kind) * (1, quantile, 1) for kind in small.layer_entropy]
+    claim = "Entropies and their intervals are those of a loop over pairs"
+    how = f"the first {first} pairs, each in a pass of its own, row by row"
+    yield agree(claim, values(small), np.concatenate((heads, np.ravel(np.concatenate(layers)))), _TOLERANCE, how)
+    yield _again(model, sample, tokenizer, found, np.concatenate((of_heads, of_layers.ravel())), values)
 
 
 def drawn_part(found: Survey, sample: PairSample) -> tuple[int, tuple[Pair, ...], str]:
@@ -126,6 +163,14 @@ def _again(
     how, n = f"{which} read again, in smaller batches", len(found.sums["pairs"])
     claim = "Over all pairs the same numbers come out again" if n == 1 else "Measuring a part again changes no number"
     return agree(claim, shown, values(whole), 1e-3 / n, how)  # as exact as the part itself
+
+
+def _but_for(
+    free: Sequence[float], values: Float[ndarray, " column"] | Sequence[float], shown: Float[ndarray, " column"]
+) -> Float[ndarray, " column"]:
+    """Returns values, each moved towards what is shown by as much as the rows that rounding decides could move it."""
+    given, most = np.asarray(values, dtype=float), np.asarray(free)
+    return np.where(np.isnan(shown), given, given + np.clip(shown - given, -most, most))
 
 
 def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, " column"]:

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.analysis.heads.addresses import HeadAt
-from transformer.analysis.heads.patterns import Pattern, punctuation_of
+from transformer.analysis.heads.patterns import TIE, Pattern, punctuation_of
 from transformer.data.batches import make_batch
 from transformer.data.tasks import AlignmentUnit
 from transformer.model.kinds import AttentionKind
@@ -22,7 +22,7 @@ from transformer.model.taps import Recorder, Site
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.metrics import merge_to_words, strongest_links
+from transformer.training.metrics import merge_to_words
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,20 @@ def counted(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
     return _mean(found)
 
 
+def undecided(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
+    """Returns the share of the rows of a column in which a weight lies so near the edge of a tie that rounding decides
+    on which side; 0 for a column that does not turn on the largest weight."""
+    match name:
+        case "error_rate" | "accuracy" | "error_rate_read" | "accuracy_read":
+            rows = [row for one in passes if one.links for row in _between(one, at, name) if row.any()]
+        case _ if name.endswith(" peak"):
+            pattern = name.removesuffix(" peak")
+            rows = [one.of(at)[query] for one in passes for query, _ in _keys_of(one, at.kind, pattern)]  # type: ignore[arg-type]
+        case _:
+            return 0.0
+    return _mean([float(any(0.9 * TIE < 1 - w / row.max() < 1.1 * TIE for w in row)) for row in rows])
+
+
 def _chosen_rows(one: Alone, at: HeadAt) -> Iterator[Float[ndarray, " _"]]:
     for query in one.rows(at.kind):
         yield one.of(at)[query][one.allowed[at.kind][query]]
@@ -123,10 +137,17 @@ def _of_row(name: str, row: Float[ndarray, " _"]) -> float:
 def _of_cells(what: str, row: Float[ndarray, " key"], keys: Sequence[int], allowed: Bool[ndarray, " key"]) -> float:
     match what:
         case "peak":
-            return float(int(row.argmax()) in keys)
+            largest = _largest(row)
+            return sum(key in keys for key in largest) / len(largest)
         case "even":
             return len(keys) / int(allowed.sum())
     return math.fsum(row[key] for key in keys)
+
+
+def _largest(row: Float[ndarray, " key"]) -> list[int]:
+    """Returns the keys of a row's largest weight: several where they are equal."""
+    most = max(row.tolist())
+    return [key for key, weight in enumerate(row.tolist()) if most - weight <= TIE * most]
 
 
 def _keys_of(one: Alone, kind: AttentionKind, pattern: Pattern) -> list[tuple[int, list[int]]]:
@@ -211,20 +232,27 @@ def _linked(one: Alone, word: int | None) -> set[int]:
 
 def _alignment(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
     """Returns the agreement with the gold links, all pairs as one long sentence; of rows that write, or that read."""
-    found, gold, aligned = [], [], 0
-    for number, one in enumerate(passes):
+    right, n_found, n_gold, aligned = 0.0, 0, 0, 0
+    for one in passes:
         links = one.links
         if not links:
             continue
-        queries = [-1, *one.written_words[:-1]] if name.endswith("_read") else one.written_words
-        between = merge_to_words(one.of(at), queries, one.source_words)
-        found += [(number, *link) for link in strongest_links(between)]
-        gold += [(number, *link) for link in links]
+        for target, row in enumerate(_between(one, at, name)):
+            if row.any():
+                largest = _largest(row)
+                right += sum((source, target) in links for source in largest) / len(largest)
+                n_found += 1
+        n_gold += len(links)
         aligned += len({target for _, target in links})
-    if not gold:
+    if not n_gold:
         return math.nan
-    right = len(set(found) & set(gold))
-    return right / aligned if name.startswith("accuracy") else 1 - 2 * right / (len(found) + len(gold))
+    return right / aligned if name.startswith("accuracy") else 1 - 2 * right / (n_found + n_gold)
+
+
+def _between(one: Alone, at: HeadAt, name: str) -> Float[ndarray, "target source"]:
+    """Returns the weights between words, by the rows that read a word or by those that write it."""
+    queries = [-1, *one.written_words[:-1]] if name.endswith("_read") else one.written_words
+    return merge_to_words(one.of(at), queries, one.source_words)
 
 
 def distances_by_rows(passes: Sequence[Alone], kind: AttentionKind) -> Float[ndarray, "head head"]:
@@ -237,6 +265,31 @@ def distances_by_rows(passes: Sequence[Alone], kind: AttentionKind) -> Float[nda
             half = _divergence(a, (a + b) / 2) / 2 + _divergence(b, (a + b) / 2) / 2
             total, n_rows = total + np.sqrt(np.maximum(half, 0)), n_rows + 1
     return np.asarray(total) / max(n_rows, 1)
+
+
+def layer_entropy_by_pairs(passes: Sequence[Alone], kind: AttentionKind) -> Float[ndarray, "layer 3"]:
+    """Returns the mean entropy of each layer, its standard error by the residual of each pair, and the mean logarithm
+    of the number of keys."""
+    layers, heads = passes[0].weights[kind].shape[:2]
+    n_rows = [len(one.rows(kind)) for one in passes]
+    all_rows = max(sum(n_rows), 1)
+    uniform = math.fsum(math.log(one.allowed[kind][query].sum()) for one in passes for query in one.rows(kind))
+    found = []
+    for layer in range(layers):
+        sums = [
+            math.fsum(
+                _of_row("entropy", one.weights[kind][layer, head, query].astype(np.float64)) / heads
+                for query in one.rows(kind)
+                for head in range(heads)
+            )
+            for one in passes
+        ]
+        mean = math.fsum(sums) / all_rows
+        residuals = [(total - mean * n) ** 2 for total, n in zip(sums, n_rows, strict=True)]
+        n = len(passes)
+        error = math.sqrt(n / (n - 1) * math.fsum(residuals)) / all_rows if n > 1 else math.nan
+        found.append((mean, error, uniform / all_rows))
+    return np.array(found)
 
 
 def _divergence(p: Float[ndarray, "a b key"], q: Float[ndarray, "a b key"]) -> Float[ndarray, "a b"]:
