@@ -29,6 +29,7 @@ from transformer.analysis.heads.survey_checks import value_of
 from transformer.figures.heads.labels import COLUMN_NAMES, SHORT_NAMES, head_name
 from transformer.lab import Lab
 from transformer.views.heads.distance import AttentionDistance
+from transformer.views.heads.entropy import LayerEntropy
 from transformer.views.heads.subjects import Surveyed
 from transformer.views.heads.survey import (
     MEASURES,
@@ -78,6 +79,13 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
         "Dots: the mean distance between query and key in tokens, weighted by attention. Bars: one standard "
         "deviation on either side, cut off at 0. Dotted: a uniform head. Ringed: the selected head. Cross-attention "
         "is left out: its queries and keys stand in two different sentences."
+    )
+    st.markdown("## How widely each layer spreads its attention")
+    exhibit(surveyed, LayerEntropy(chosen=str(chosen_head(context))))
+    st.caption(
+        "Large dots: the mean entropy of a layer's rows of weights, with its 95 % interval over sentences, cut off "
+        "at 0. Small dots: its heads. Dotted: uniform heads, the most that is possible. Ringed: the selected head. "
+        "Over many sentences the interval is smaller than its dot; point at the dot to read it."
     )
 
 

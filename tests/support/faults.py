@@ -851,6 +851,27 @@ FAULTS = (
         "tests/views/test_attention_distance.py::test_mean_and_spread_are_those_of_all_distances_in_sentences_read_alone",
     ),
     Fault(
+        "the error of a layer's entropy as if rows of a sentence were independent",
+        "transformer/analysis/heads/survey.py",
+        "of_pair.square().sum(dim=1),",
+        "entropy.square().sum(dim=1),",
+        "tests/views/test_layer_entropy.py::test_the_error_of_a_mean_is_its_spread_over_samples_of_sentences",
+    ),
+    Fault(
+        "one head's entropy for that of its layer",
+        "transformer/analysis/heads/survey.py",
+        "entropy.unflatten(0, (-1, n_heads)).mean(dim=1)",
+        "entropy.unflatten(0, (-1, n_heads))[:, 0]",
+        "tests/views/test_layer_entropy.py::test_entropies_are_those_of_sentences_read_alone",
+    ),
+    Fault(
+        "a layer's interval of one standard error",
+        "transformer/views/heads/entropy.py",
+        "half = error * (t_quantile(found.n_pairs - 1)",
+        "half = error * (1.0",
+        "tests/views/test_layer_entropy.py::test_the_interval_is_students",
+    ),
+    Fault(
         "the spread of distances is their variance",
         "transformer/views/heads/distance.py",
         "spread = np.sqrt((share * (apart - mean[:, None]) ** 2).sum(axis=1))",

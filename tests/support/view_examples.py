@@ -41,6 +41,7 @@ from transformer.views.before_after import AttentionDifference, BothOutputs, Tok
 from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
 from transformer.views.experiments import ExperimentCurves, ExperimentFindings, Measured
 from transformer.views.heads.distance import AttentionDistance
+from transformer.views.heads.entropy import LayerEntropy
 from transformer.views.heads.importance import (
     OutputImportance,
     OutputRanking,
@@ -516,6 +517,7 @@ EXAMPLES = [
     Example(HeadProfile(head="decoder.0.cross.1"), surveyed),
     Example(HeadProfile(head="encoder.1.self.0"), surveyed),
     Example(AttentionDistance(chosen="encoder.1.self.0"), surveyed),
+    Example(LayerEntropy(chosen="encoder.1.self.0"), surveyed),
     Example(HeadSimilarity(kind="cross", closest=0.45), surveyed),
     Example(HeadSimilarity(kind="decoder_self", closest=0.2), surveyed),
     Example(OutputImportance(chosen="decoder.0.cross.1"), removed("zero", "off:decoder.0.cross:1")),

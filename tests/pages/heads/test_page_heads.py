@@ -131,7 +131,7 @@ def test_a_survey_that_was_published_is_shown_without_measuring(section, own_mod
     at = open_page("heads", model=REVERSE, section=section)
     said = f"Measured on all 1,000 validation pairs when the model was published: {found.n_source:,} source and"
     assert said in texts(at) and "measures some of them again" in texts(at)
-    assert len(at.get("plotly_chart")) == (3 if section == "roles" else 1)
+    assert len(at.get("plotly_chart")) == (4 if section == "roles" else 1)
 
 
 def test_a_survey_of_other_weights_is_not_shown(own_models):
