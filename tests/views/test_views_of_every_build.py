@@ -21,9 +21,31 @@ from transformer.config import ModelConfig
 from transformer.lab import Lab
 from transformer.model.transformer import Transformer
 from transformer.runs.status import run_folder
+from transformer.views.attention.plane import AttentionInPlane
+from transformer.views.experiments import ExperimentCurves, ExperimentFindings
+from transformer.views.reach.bottleneck import Bottleneck
+from transformer.views.study.learning import StudyLearning
+from transformer.views.study.lengths import StudyLengths
+from transformer.views.study.verdict import StudyVerdict
+from transformer.views.tokens.vocabulary import VocabularySizes
+from transformer.views.training.plan import LearningRate, SentenceLengths, TrainingMemory
 
 SHARED = ("recurrent_lab", "load")
 """What the examples keep of no model of theirs."""
+OF_NO_MODEL = (
+    AttentionInPlane,
+    Bottleneck,
+    ExperimentCurves,
+    ExperimentFindings,
+    LearningRate,
+    SentenceLengths,
+    StudyLearning,
+    StudyLengths,
+    StudyVerdict,
+    TrainingMemory,
+    VocabularySizes,
+)
+"""Views that no build changes: test_views.py proves them once."""
 
 
 def forget() -> None:
@@ -62,6 +84,12 @@ def offered(view: Any, lab: Lab) -> Any:
     return replace(view, **chosen)
 
 
+def of_a_model() -> list[Example]:
+    """Returns an example of every view of a model."""
+    examples = {type(example.view): example for example in EXAMPLES}
+    return [example for kind, example in examples.items() if kind not in OF_NO_MODEL]
+
+
 def faults(examples: list[Example], lab: Lab | None = None) -> list[str]:
     """What the examples raise that no page says, and the checks that do not hold, one line each."""
     found = []
@@ -92,8 +120,18 @@ def test_every_view_of_a_model_of_every_build_is_shown_and_proved_or_says_why_no
     save_model(tmp_path / "model", EVERY_SETTING[build])
     lab = Lab(load_checkpoint(tmp_path / "model"))
     examples_of(lab)
-    found = faults(list({type(example.view): example for example in EXAMPLES}.values()), lab)
+    found = faults(of_a_model(), lab)
     assert not found, "\n".join(found)
+
+
+def test_what_no_build_changes_holds_no_model(examples_of, tmp_path):
+    save_model(tmp_path / "model", EVERY_SETTING["convolutional"])
+    lab = Lab(load_checkpoint(tmp_path / "model"))
+    examples_of(lab)
+    for example in EXAMPLES:
+        if isinstance(example.view, OF_NO_MODEL):
+            held = vars(example.subject()).values()
+            assert not any(each is lab or each == lab.checkpoint.folder for each in held), example.view
 
 
 def with_large_scores(**sizes: int) -> Transformer:
@@ -112,7 +150,7 @@ def test_every_check_holds_where_scores_are_large(examples_of, tmp_path):
     save_model(tmp_path / "model", with_large_scores)
     lab = Lab(load_checkpoint(tmp_path / "model"))
     examples_of(lab)
-    found = faults(list({type(example.view): example for example in EXAMPLES}.values()), lab)
+    found = faults(of_a_model(), lab)
     assert not found, "\n".join(found)
 
 
