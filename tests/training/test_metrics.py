@@ -11,7 +11,6 @@ from transformer.training.metrics import (
     chrf,
     exact_match,
     merge_to_words,
-    strongest_links,
 )
 
 HYPOTHESES = ["L'animal n'a pas traversé la rue.", "Le chat a dormi trop longtemps.", "Elle était large."]
@@ -110,7 +109,3 @@ def test_merging_sums_over_key_tokens_and_averages_over_query_tokens():
 def test_merging_single_token_words_changes_nothing(weights):
     n_queries, n_keys = weights.shape
     np.testing.assert_array_equal(merge_to_words(weights, range(n_queries), range(n_keys)), weights)
-
-
-def test_strongest_links_are_the_argmax_of_every_row_that_sees_something():
-    assert strongest_links(np.array([[0.2, 0.8], [0, 0], [0.9, 0.1]])) == {(1, 0), (0, 2)}

@@ -16,8 +16,6 @@ from transformer.text.scripts import unspaced_script
 
 NO_BLEU = "BLEU counts runs of up to four words, and no reference has four"
 """The reason where there is no BLEU."""
-Link = tuple[int, int]
-"""(source unit, target unit), as in `Pair.alignment`."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +76,6 @@ def merge_to_words(
     queries, keys = _membership(query_words), _membership(key_words)
     counts = np.maximum(queries.sum(axis=0), 1)
     return np.swapaxes(queries / counts, 0, 1) @ weights.astype(np.float64) @ keys
-
-
-def strongest_links(weights: Float[ndarray, "target source"]) -> frozenset[Link]:
-    """The link from each target unit to the source unit it looks at most; none from a fully masked row."""
-    seen = np.flatnonzero(weights.sum(axis=-1) > 0)
-    return frozenset((int(weights[target].argmax()), int(target)) for target in seen)
 
 
 def _scored(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Score:

@@ -18,7 +18,7 @@ from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.data.tasks import TASKS, held_out_pairs
 from transformer.model.taps import Recorder
 from transformer.text.pairs import Pair, words
-from transformer.training.metrics import merge_to_words, strongest_links
+from transformer.training.metrics import merge_to_words
 
 TEXTS = 9
 
@@ -41,6 +41,11 @@ def weights_alone(model, tokenizer, pair, at):
     model(batch.source, batch.target_in, tap=recorder)
     weights = recorder.recording[f"{at.stack}.{at.layer}.{at.sublayer}.weights"][0, at.head].double().numpy()
     return weights, batch.source[0].tolist(), batch.target_in[0].tolist(), batch.target_out[0].tolist()
+
+
+def strongest_links(weights):
+    """The link from each target unit to the source unit that it looks at most."""
+    return {(int(row.argmax()), target) for target, row in enumerate(weights) if row.any()}
 
 
 def numbered(pair, link):

@@ -258,7 +258,7 @@ class _Sums:
     spread: Tensor = field(default_factory=lambda: torch.zeros(3, 1, dtype=torch.float64))
     """Entropy, evenness and largest weight of each head."""
     entropy: Tensor = field(default_factory=lambda: torch.zeros(5, 1, dtype=torch.float64))
-    """Of each layer: its heads' mean entropy, added up over the rows of a pair and then squared, times the number of
+    """Sums by layer: its heads' mean entropy, added up over the rows of a pair and then squared, times the number of
     these rows, and by itself; their number squared; and the entropy of a uniform head."""
     links: Tensor = field(default_factory=lambda: torch.zeros(2, 3, 1, dtype=torch.float64))
     """Right links, found links and aligned words, of rows that write and of rows that read."""

@@ -119,7 +119,7 @@ def undecided(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
             rows = [one.of(at)[query] for one in passes for query, _ in _keys_of(one, at.kind, pattern)]  # type: ignore[arg-type]
         case _:
             return 0.0
-    return _mean([float(any(0.9 * TIE < 1 - w / row.max() < 1.1 * TIE for w in row)) for row in rows])
+    return sum(any(0.9 * TIE < 1 - w / row.max() < 1.1 * TIE for w in row) for row in rows) / max(len(rows), 1)
 
 
 def _chosen_rows(one: Alone, at: HeadAt) -> Iterator[Float[ndarray, " _"]]:
