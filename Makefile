@@ -2,7 +2,8 @@
 # make check format, lint and types         make test-slow  shapes checked, and the other tests
 # make test-fast  the library's quick tests alone: no page, no browser, no process
 # make checkpoints  train the shipped models again, into build/
-# make load  one server with up to 50 visitors: times, memory, none lost, none mixed; on a quiet machine, eight minutes
+# make load  one server with up to 50 visitors: times, memory, none lost, none mixed; on a quiet machine, eleven minutes
+# make links ten thousand varied links on one server (LINKS=10000): what its memory comes to; half an hour
 # make storm a thousand kills of trainers, servers and warm workers at random moments (KILLS=1000); half an hour
 # make fuzz  100,000 odd links, uploads, capsules, archives and messages, each used or refused; five minutes
 # make bench speed, as ratios to peers on the same work; on a quiet machine, about an hour (OPTIONS=--smoke tries each)
@@ -21,7 +22,7 @@ BENCHMARKS := training time_to_accuracy decoding gpu start_latency playground_la
 # Without compiled files every process that a test starts compiles the app anew, and every worker all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: app test test-fast test-slow check load storm fuzz bench checkpoints browser clean
+.PHONY: app test test-fast test-slow check load links storm fuzz bench checkpoints browser clean
 
 app: .venv/app-ready
 	$(BIN)/python -m streamlit run serve.py --server.port $(PORT)
@@ -45,6 +46,9 @@ check: .venv/test-ready
 
 load: .venv/test-ready
 	$(BIN)/python tests/load/drive.py
+
+links: .venv/test-ready
+	$(BIN)/python tests/load/links.py --links $${LINKS:-10000}
 
 storm: .venv/test-ready
 	KILLS=$${KILLS:-1000} nice -n 10 $(PYTEST) 0 -s tests/runs/test_kill.py

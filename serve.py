@@ -2,9 +2,8 @@
 
     python -m streamlit run serve.py
 
-Streamlit collects garbage after every rerun, which with torch loaded took most of a rerun's time; frozen objects are
-not looked at, and what pages and models add later is frozen in its turn. One thread a pass: the models are small, and
-trainers beside the server need the cores.
+With torch loaded a collection would take longer than most reruns; frozen objects are not looked at. One thread a pass:
+the models are small, and trainers beside the server need the cores.
 
 Between a page and its browser stand serving/secure_headers.py, visitors/recognition.py, visitors/guards.py and
 serving/middleware.py of pages/shared. No connection waits for acknowledgements. Runs at work are streamed by
@@ -32,7 +31,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from pages.server.errors import listen
 from pages.server.metrics import serve_metrics
 from pages.shared.live.socket import stream_route
-from pages.shared.serving import garbage
+from pages.shared.serving.garbage import Collector
 from pages.shared.serving.machine import check_settings
 from pages.shared.serving.middleware import DecodeAhead, FilesFromMemory
 from pages.shared.serving.secure_headers import SecureHeaders
@@ -75,7 +74,6 @@ async def preloaded(app: st.App) -> AsyncIterator[None]:
     sys.setswitchinterval(_TURN_S)
     gc.collect()
     gc.freeze()
-    garbage.watch()
     listen()
     serve_metrics()
     import_module("transformer.runs.upkeep").begin()
@@ -100,13 +98,13 @@ def send_at_once() -> None:
 
 
 async def _tend() -> None:
-    upkeep, next_clearing = import_module("transformer.runs.upkeep"), 0.0
+    upkeep, collector, next_clearing = import_module("transformer.runs.upkeep"), Collector(), 0.0
     while True:
         await asyncio.to_thread(upkeep.do_upkeep)
         if time.monotonic() > next_clearing:
             await asyncio.to_thread(upkeep.clear)
             next_clearing = time.monotonic() + _CLEARING_EVERY_S
-        garbage.freeze_if_long()
+        collector.collect()
         await asyncio.sleep(_EVERY_S)
 
 

@@ -62,7 +62,8 @@ def case(script):
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    "script", [case(f"benchmarks/{path.name}") for path in COMMANDS] + [case("tests/load/drive.py")]
+    "script",
+    [*[case(f"benchmarks/{path.name}") for path in COMMANDS], case("tests/load/drive.py"), case("tests/load/links.py")],
 )
 def test_every_benchmark_prints_a_figure_with_the_options_that_the_documents_name(script, tmp_path, request):
     (tmp_path / "pairs.tsv").write_text(PAIRS)

@@ -26,6 +26,7 @@ RUN_BY = {
     "make bench OPTIONS=--smoke": _BENCH,
     "make bench": _BENCH,
     "make checkpoints": "tests/checkpoints/test_shipped.py::test_make_checkpoints_asks_for_the_settings_of_the_shipped",
+    "make links": _BENCH,
     "make load": _BENCH,
     "make test": _TIERS,
     "make test-fast": _TIERS,

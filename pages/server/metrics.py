@@ -34,6 +34,7 @@ def _gauges(now: Readings) -> dict[str, tuple[float, str]]:
         "visitors": (now.visitors, "Pages open in a browser."),
         "to_be_cleared": (now.to_be_cleared, "Runs and uploads announced to be cleared."),
         "memory_bytes": (now.memory_bytes, "Memory of the server and its processes."),
+        "results_bytes": (now.results_bytes, "Memory of the results held for all visitors."),
         "memory_left_bytes": (now.memory_left_bytes, "Memory left on the machine."),
         "disk_free_bytes": (now.disk_free_bytes, "Bytes free on the disk of the runs."),
         "runs_bytes": (now.runs_bytes, "Bytes of all runs."),

@@ -30,6 +30,7 @@ def _figures(now: Readings) -> None:
         "Visitors": f"{now.visitors:,}",
         **{f"Runs {word}": f"{now.runs.get(state, 0):,}" for state, word in _STATES.items()},
         "Memory used": wording.size(now.memory_bytes),
+        "Results held": wording.size(now.results_bytes),
         "Memory left": wording.size(now.memory_left_bytes),
         "Disk free": wording.size(now.disk_free_bytes),
         "Runs on disk": wording.size(now.runs_bytes),

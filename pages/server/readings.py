@@ -28,6 +28,8 @@ class Readings:
     """Runs and uploads that are announced to be cleared."""
     memory_bytes: int
     """Memory of the server and of the processes that it started."""
+    results_bytes: int
+    """The part of it that is held as results for all visitors."""
     memory_left_bytes: int
     disk_free_bytes: int
     runs_bytes: int
@@ -41,6 +43,8 @@ class Readings:
 @for_the_operator
 def read() -> Readings:
     """Reads the state of this server now."""
+    from pages.shared.cache import RESULTS  # which loads torch: not before the server checks its memory
+
     process, root, now = psutil.Process(), runs_folder(), time.time()
     folders = [root / run_id for run_id in run_ids(root)]
     states = [read_status(folder) for folder in folders]
@@ -49,6 +53,7 @@ def read() -> Readings:
         runs=dict(Counter("waiting" if one.waiting else one.state for one in states)),
         to_be_cleared=len(announced(now)),
         memory_bytes=sum(_memory(each) for each in (process, *process.children(recursive=True))),
+        results_bytes=RESULTS.bytes,
         memory_left_bytes=psutil.virtual_memory().available,
         disk_free_bytes=free_bytes(),
         runs_bytes=sum(map(size_of, folders)),

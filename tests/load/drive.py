@@ -2,15 +2,16 @@
 
 Each visitor opens Home with sentences of their own, looks at their attention and their decoder steps, and switches
 heads off, with pauses as people make them. Who sees anything of another one's sentence, or waits in vain, is counted.
-Then the same beside two trainings, one visitor beside 20 others who watch a run of the Playground, and 50 sessions
-opened and closed again and again, to see that memory comes back. Traffic goes to this machine alone; about eight
-minutes in all.
+Then the same beside two trainings, one visitor beside 20 others who watch a run of the Playground, 50 sessions opened
+and closed again and again, to see that memory comes back, and one visitor who edits a long sentence quickly. Traffic
+goes to this machine alone; about eleven minutes in all.
 """
 
 import argparse
 import asyncio
 import random
 import re
+import statistics
 import sys
 import tempfile
 import time
@@ -23,14 +24,17 @@ import psutil
 from websockets.asyncio.client import connect
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("tests/browser", "tests/support", "benchmarks"))]
 
 from app_server import Server, running_app  # noqa: E402
 from arguments import read_options  # noqa: E402
+from page_models import save_model  # noqa: E402
+from random_models import random_model  # noqa: E402
 from session import Session, Shown  # noqa: E402
 
 from transformer.data.corpora import load_corpus  # noqa: E402
 from transformer.lab import load  # noqa: E402
+from transformer.runs.status import Status, write_status  # noqa: E402
 
 MODEL = "pronouns-en-fr"
 THINK_S = (4.0, 12.0)
@@ -38,6 +42,9 @@ THINK_S = (4.0, 12.0)
 HURRIED_S = (0.1, 0.3)
 """The same of one who is alone, so that there is much to count."""
 SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_encoder_layers": 2, "n_decoder_layers": 2, "threads": 1}
+LARGE = {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_encoder_layers": 6, "n_decoder_layers": 6, "max_length": 160}
+"""The sizes of the untrained model whose sentence is edited quickly."""
+EDITS, EDIT_EVERY_S = 10, 0.2
 
 
 @dataclass
@@ -213,6 +220,41 @@ async def come_and_go(course: Course, sessions: int, rounds: int, rest_s: float)
     return found
 
 
+async def edit_quickly(course: Course, page: str, symbols: int) -> None:
+    """Edits a long sentence faster than it is decoded, and prints what the last edit and another visitor wait for."""
+    chance, parameters = random.Random(page), {"model": "large"}
+    texts = [" ".join(chance.choices("abcdefgh", k=symbols)) for _ in range(3 + EDITS)]
+    async with AsyncExitStack() as opened:
+        session, other = await _opened(course, opened), await _opened(course, opened)
+        await session.show(page, **parameters, text="a b c")  # loads the model
+        alone = [(await session.show(page, **parameters, text=text)).seconds for text in texts[EDITS:]]
+        is_over = asyncio.Event()
+        looking = asyncio.create_task(_look_again(course, other, is_over))
+        for text in texts[: EDITS - 1]:
+            await session.ask(page, **parameters, text=text)
+            await asyncio.sleep(EDIT_EVERY_S)
+        last = await session.show(page, **parameters, text=texts[EDITS - 1])
+        is_over.set()
+        reruns = await looking
+    once = statistics.median(alone)
+    print(
+        f"{page}: of {EDITS} quick edits of {symbols} symbols the last is shown after {last.seconds:.1f} s, "
+        f"{last.seconds / once:.2f} times one alone, {once:.1f} s (at most 2 wanted); meanwhile another visitor's "
+        f"slowest of {len(reruns)} reruns takes {1000 * max(reruns):.0f} ms (at most 500 wanted)",
+        flush=True,
+    )
+
+
+async def _look_again(course: Course, session: Session, is_over: asyncio.Event) -> list[float]:
+    """Looks at one head after the other; returns the seconds that each took."""
+    seconds: list[float] = []
+    while not seconds or not is_over.is_set():
+        shown = await session.show("attention", model=MODEL, text=course.sentences[0], head=len(seconds) % 4)
+        seconds.append(shown.seconds)
+        await asyncio.sleep(HURRIED_S[1])
+    return seconds
+
+
 async def drive(course: Course, given: argparse.Namespace) -> list[Stage]:
     """Prints what each stage measured, and what they say together; returns them."""
     for text in course.sentences[:2]:  # what is loaded once is no visitor's time
@@ -236,6 +278,11 @@ async def drive(course: Course, given: argparse.Namespace) -> list[Stage]:
         done.append(trained)
         ratio = _p95(trained) / _p95(most)
         print(f"\np95 beside {at_work} trainings is {ratio:.1f} times that without (at most 2 wanted)")
+    if given.edited:  # not before: Train opens the newest run, and this one is large
+        save_model(course.server.runs / "large", lambda **sizes: random_model(**sizes | LARGE))
+        write_status(course.server.runs / "large", Status(state="finished"))
+    for page in given.edited:
+        await edit_quickly(course, page, given.symbols)
     each = (most.memory - alone.memory) / max(1, most.visitors - alone.visitors)
     print(f"memory a visitor: {each / 1e6:.1f} MB, the results held for all among it")
     print(
@@ -258,6 +305,8 @@ def main() -> None:
     parser.add_argument("--with-runs", type=float, default=60, help="seconds beside two trainings; 0 for none")
     parser.add_argument("--watchers", type=int, default=20, help="visitors who watch one run of the Playground")
     parser.add_argument("--watched", type=float, default=30, help="seconds beside that run; 0 for none")
+    parser.add_argument("--edited", nargs="*", default=["attention", "home", "decoder-steps"], help="pages to edit on")
+    parser.add_argument("--symbols", type=int, default=128, help="length of the sentence that is edited there")
     parser.add_argument("--sentences", type=int, default=200, help="sentences that go round, each translated before")
     parser.add_argument("--sessions", type=int, default=50, help="sessions that come and go together")
     parser.add_argument("--rounds", type=int, default=3, help="times that they do")
@@ -269,6 +318,8 @@ def main() -> None:
         "with_runs": 0.0,
         "watchers": 1,
         "watched": 1.0,
+        "edited": ["attention"],
+        "symbols": 8,
         "sessions": 1,
         "rounds": 1,
         "rest": 0.0,

@@ -51,6 +51,13 @@ class Session:
 
         TimeoutError where its script has not ended after `limit_s`, however much it still sends.
         """
+        begun = time.perf_counter()
+        async with asyncio.timeout(limit_s):
+            await self.ask(page, pressed, **parameters)
+            return await self._until_finished(page, begun)
+
+    async def ask(self, page: str, pressed: str = "", **parameters: object) -> None:
+        """Asks for a page without waiting for it, as a visitor does who goes on typing."""
         message = BackMsg()
         asked = message.rerun_script
         asked.query_string = urlencode(parameters, doseq=True)
@@ -59,10 +66,7 @@ class Session:
         asked.context_info.url = f"http://127.0.0.1/{page}?{asked.query_string}"
         if pressed:
             asked.widget_states.widgets.add(id=pressed, trigger_value=True)
-        begun = time.perf_counter()
-        async with asyncio.timeout(limit_s):
-            await self._connection.send(message.SerializeToString())
-            return await self._until_finished(page, begun)
+        await self._connection.send(message.SerializeToString())
 
     async def _until_finished(self, page: str, begun: float) -> Shown:
         said: list[str] = []

@@ -1,40 +1,27 @@
-"""Keeps garbage collections short in a server that collects after every rerun.
+"""Collects garbage beside the visitors' work, so that memory stays level.
 
-What pages and models add is frozen once a collection takes long: frozen objects are not looked at. How long one took is
-all that is asked for. A list of the objects themselves would hold tuples that other threads are just building, which
-then fail to grow: "SystemError: Objects/tupleobject.c: bad argument to internal function", in CPython 3.11.
+Streamlit collects after every rerun unless told otherwise (`postScriptGC` in .streamlit/config.toml); here one
+collection every few seconds does. What imports made is frozen before the first visitor comes (serve.py), and nothing
+after that: the parts of a session name each other, and a session that is frozen is never freed.
 """
 
 import gc
-import time
-from typing import Any
+from time import monotonic, thread_time
 
-LONG_S = 0.006
-"""Processor seconds for about 20,000 objects. Pages drawn for the first time add 200,000."""
-_OLDEST = 2
-_begun_s = _took_s = 0.0
+_REST = 50
+"""A collection rests for this many times as long as the last one took."""
 
 
-def watch() -> None:
-    """Times every full collection from now on."""
-    if _note not in gc.callbacks:
-        gc.callbacks.append(_note)
+class Collector:
+    """Collects when asked to, if it has rested."""
 
+    def __init__(self) -> None:
+        self._not_before = 0.0
 
-def freeze_if_long() -> None:
-    """Collects, and freezes what is left, where the last full collection took longer than LONG_S."""
-    global _took_s
-    if _took_s > LONG_S:
+    def collect(self) -> None:
+        """Frees what nothing names any more, unless the last collection is too short a time ago."""
+        if monotonic() < self._not_before:
+            return
+        begun = thread_time()  # of this thread alone: waiting for a core is no work
         gc.collect()
-        gc.freeze()
-        _took_s = 0.0
-
-
-def _note(phase: str, collection: dict[str, Any]) -> None:
-    global _begun_s, _took_s
-    if collection["generation"] != _OLDEST:
-        return
-    if phase == "start":
-        _begun_s = time.thread_time()  # of this thread alone: waiting for a core is no work
-    else:
-        _took_s = time.thread_time() - _begun_s
+        self._not_before = monotonic() + _REST * (thread_time() - begun)

@@ -13,6 +13,7 @@ from tiny_runs import create
 from pages.server import metrics, readings
 from pages.server.errors import ErrorLog, listen
 from pages.server.metrics import METRICS_PORT, serve_metrics
+from pages.shared.cache import RESULTS
 from transformer.access.people import Person, acting_as
 from transformer.access.server_settings import ServerSettingError
 from transformer.files import runs_folder
@@ -49,6 +50,12 @@ def test_readings_count_runs_bytes_and_what_will_go(monkeypatch):
     assert now.runs == {"running": 1, "waiting": 1, "finished": 1} and now.to_be_cleared == 1
     assert now.runs_bytes == sum(quota.size_of(runs_folder() / name) for name in ("now", "next", "old"))
     assert now.memory_bytes > 50e6 and now.disk_free_bytes > 0 and now.up_s > 0
+
+
+def test_results_held_for_all_count_by_themselves():
+    before = readings.read().results_bytes
+    RESULTS.get("a test", "a key", lambda: bytes(100_000), max_entries=1)
+    assert 100_000 <= readings.read().results_bytes - before < 110_000
 
 
 def test_errors_are_counted_once_and_the_newest_stands_first():

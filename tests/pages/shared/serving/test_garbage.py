@@ -1,45 +1,71 @@
+"""A server's garbage: freed beside the visitors' work, all of it, and never for long."""
+
 import gc
+import weakref
 
 import pytest
+from streamlit import config
 
 from pages.shared.serving import garbage
+from pages.shared.serving.garbage import Collector
 
 
-@pytest.fixture(autouse=True)
-def watched():
-    garbage.watch()
+class Part:
+    """A part of a session: it and another one name each other, so that only a collection frees them."""
+
+    def __init__(self):
+        self.other = None
+
+
+def session() -> Part:
+    """Returns one of two parts that name each other."""
+    one, two = Part(), Part()
+    one.other, two.other = two, one
+    return one
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The time, in a list; nothing is freed but by the collector, whose collections take half a second each."""
+    clock, worked = [100.0], [0.0]
+
+    def thread_time():
+        worked[0] += 0.5
+        return worked[0]
+
+    monkeypatch.setattr(garbage, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(garbage, "thread_time", thread_time)
     gc.collect()
     gc.freeze()
-    gc.collect()
-    yield
-    gc.callbacks.remove(garbage._note)
+    gc.disable()
+    yield clock
+    gc.enable()
     gc.unfreeze()
 
 
-def test_what_made_a_collection_long_is_frozen_and_the_next_is_short():
-    kept, before = [[] for _ in range(1_000_000)], gc.get_freeze_count()
-    gc.collect()
-    assert garbage._took_s > garbage.LONG_S
-    garbage.freeze_if_long()
-    assert gc.get_freeze_count() >= before + len(kept)
-    gc.collect()
-    assert garbage._took_s < garbage.LONG_S
+def test_a_session_that_was_open_during_many_collections_is_freed_once_it_is_closed(now):
+    collector, opened = Collector(), session()
+    left = weakref.ref(opened)
+    for _ in range(5):
+        collector.collect()
+        now[0] += 100.0
+    assert left()
+    del opened
+    collector.collect()
+    assert not left()
 
 
-def test_after_a_short_collection_nothing_is_frozen():
-    kept, before = [[] for _ in range(1000)], gc.get_freeze_count()
-    garbage.freeze_if_long()
-    assert gc.get_freeze_count() < before + len(kept)  # it may fall at any time: what was frozen before can still die
+def test_a_collection_rests_for_fifty_times_as_long_as_it_took(now):
+    collector = Collector()
+    collector.collect()
+    left = weakref.ref(session())
+    now[0] += 24.9
+    collector.collect()
+    assert left()
+    now[0] += 0.1
+    collector.collect()
+    assert not left()
 
 
-def test_a_collection_of_new_objects_alone_does_not_count():
-    kept = [[] for _ in range(1_000_000)]
-    garbage._took_s = 0.0
-    gc.collect(1)
-    assert garbage._took_s == 0.0
-    del kept
-
-
-def test_watching_twice_times_once():
-    garbage.watch()
-    assert gc.callbacks.count(garbage._note) == 1
+def test_streamlit_does_not_collect_after_each_rerun():
+    assert config.get_option("runner.postScriptGC") is False

@@ -1,24 +1,49 @@
 """The server's own settings, on a socket like Streamlit's, and its answers beside Streamlit's own."""
 
+import asyncio
+import contextlib
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from asgi_calls import called
 from streamlit.file_util import get_static_dir
 from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
 
+import serve
 from pages.shared.serving.middleware import FilesFromMemory
-from serve import send_at_once
+from transformer.runs import upkeep
 
 ROOT = Path(__file__).parents[4]
 
 
 def test_what_is_accepted_sends_at_once():
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        send_at_once()
+        serve.send_at_once()
         with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_runs_are_tended_and_garbage_is_collected_again_and_again(monkeypatch):
+    done = []
+    monkeypatch.setattr(serve, "_EVERY_S", 0.01)
+    monkeypatch.setattr(serve, "Collector", lambda: SimpleNamespace(collect=lambda: done.append("collect")))
+    monkeypatch.setattr(upkeep, "do_upkeep", lambda: done.append("tend"))
+    monkeypatch.setattr(upkeep, "clear", lambda: done.append("clear"))
+
+    async def tend_until_done() -> None:
+        tending = asyncio.create_task(serve._tend())
+        while len(done) < 5:
+            await asyncio.sleep(0.01)
+        tending.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await tending
+
+    with ThreadPoolExecutor(1) as thread:  # a test in the browser before this one leaves an event loop in its thread
+        thread.submit(asyncio.run, tend_until_done()).result()
+    assert done[:5] == ["tend", "clear", "collect", "tend", "collect"]
 
 
 def answer(app, path, method="GET"):
