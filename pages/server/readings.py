@@ -13,7 +13,7 @@ from transformer.access.people import for_the_operator
 from transformer.files import free_bytes, runs_folder
 from transformer.runs.limits.quota import size_of
 from transformer.runs.limits.retention import announced
-from transformer.runs.status import read_status, run_ids
+from transformer.runs.status import run_ids, status_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def read() -> Readings:
 
     process, root, now = psutil.Process(), runs_folder(), time.time()
     folders = [root / run_id for run_id in run_ids(root)]
-    states = [read_status(folder) for folder in folders]
+    states = [status_of(folder) for folder in folders]
     return Readings(
         visitors=_visitors(),
         runs=dict(Counter("waiting" if one.waiting else one.state for one in states)),

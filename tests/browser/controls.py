@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from pages.shared.exhibit import MENU
-from transformer.runs.status import STATUS_FILE, read_status
+from transformer.runs.status import STATUS_FILE, status_of
 
 _AT_REST = """(quiet_ms) => new Promise((done, fail) => {
   const busy = "[data-testid=stSpinner], [data-testid=stSkeleton], [data-stale=true]";
@@ -32,7 +32,7 @@ def state(page: Page, word: str) -> None:
 def wait_for_trainers(page: Page, runs: Path) -> None:
     """Waits until no trainer is at work, as long as they take steps: they give way to all else on a busy machine."""
     steps, since = -1, time.monotonic()
-    while active := [found for file in runs.glob(f"*/{STATUS_FILE}") if (found := read_status(file.parent)).active]:
+    while active := [found for file in runs.glob(f"*/{STATUS_FILE}") if (found := status_of(file.parent)).active]:
         if (now := sum(run.step for run in active)) != steps:
             steps, since = now, time.monotonic()
         assert time.monotonic() - since < TRAINING_MS / 1000, f"no step for {TRAINING_MS / 1000:.0f} s: {active}"

@@ -80,13 +80,17 @@ class Status:
 
 def status(run_id: str) -> Status:
     """Returns the status of the run, even if its process died silently; raises RunError if there is no such run."""
-    folder = run_folder(run_id)
+    return status_of(run_folder(run_id))
+
+
+def status_of(folder: Path) -> Status:
+    """Returns the status of the run in a folder, even if its process died silently."""
     written = read_status(folder)
     if not written.active or written.waiting or _has_process(folder, written):
         return written
     again = read_status(folder)
     if again != written:  # it ended well, or somebody started it anew, between the two looks
-        return status(run_id)
+        return status_of(folder)
     said = _last_words(folder)
     return replace(again, state="failed", phase="", error=said if again.pid else f"the trainer did not start; {said}")
 

@@ -1,6 +1,7 @@
 """The operator's page and metrics: what they say is what is there, and visitors do not see it."""
 
 import logging
+import os
 import socket
 import time
 import urllib.request
@@ -31,7 +32,7 @@ def room(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
     day = time.time() - 400 * 24 * 3600.0
     for name, status in {
-        "now": Status(state="running", phase="training", heartbeat=time.time()),
+        "now": Status(state="running", phase="training", heartbeat=time.time(), pid=os.getpid()),
         "next": Status(state="queued", phase="waiting", heartbeat=time.time()),
         "old": Status(state="finished", heartbeat=day),
     }.items():
