@@ -101,8 +101,9 @@ async def drive(server: Server, port: int, links: int, looks: int) -> int:
         print(f"{opened:6} links: RSS {memory[-1]:5.0f} MB, results held {held:4.0f} MB", end="", flush=True)
         print(f", {time.monotonic() - begun:5.0f} s", flush=True)
         if look < looks:
-            each = (links * (look + 1) // looks - opened) // VISITORS
-            visits = [visit(server, VISITORS * look + visitor, each) for visitor in range(VISITORS)]
+            part = links * (look + 1) // looks - opened
+            shares = [(part + visitor) // VISITORS for visitor in range(VISITORS)]
+            visits = [visit(server, VISITORS * look + visitor, share) for visitor, share in enumerate(shares)]
             failed += sum(await asyncio.gather(*visits))
     grown = (memory[-1] - memory[looks // 2]) / (links - links * (looks // 2) // looks)
     print(f"RSS at most {max(memory):.0f} MB; over the last half {1000 * grown:.0f} kB a link")

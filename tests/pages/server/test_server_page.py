@@ -28,11 +28,12 @@ pytestmark = pytest.mark.usefixtures("room")
 
 @pytest.fixture
 def room(tmp_path, monkeypatch):
-    """A folder with a run that trains, one that waits, and one that is old."""
+    """A folder with a run that trains, one whose trainer was killed, one that waits, and one that is old."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
     day = time.time() - 400 * 24 * 3600.0
     for name, status in {
         "now": Status(state="running", phase="training", heartbeat=time.time(), pid=os.getpid()),
+        "killed": Status(state="running", phase="training", heartbeat=time.time(), pid=os.getpid(), create_time=1.0),
         "next": Status(state="queued", phase="waiting", heartbeat=time.time()),
         "old": Status(state="finished", heartbeat=day),
     }.items():
@@ -48,8 +49,8 @@ def open_server_page() -> AppTest:
 def test_readings_count_runs_bytes_and_what_will_go(monkeypatch):
     monkeypatch.setenv(quota.KEEP_DAYS, "90")
     now = readings.read()
-    assert now.runs == {"running": 1, "waiting": 1, "finished": 1} and now.to_be_cleared == 1
-    assert now.runs_bytes == sum(quota.size_of(runs_folder() / name) for name in ("now", "next", "old"))
+    assert now.runs == {"running": 1, "failed": 1, "waiting": 1, "finished": 1} and now.to_be_cleared == 1
+    assert now.runs_bytes == sum(quota.size_of(runs_folder() / name) for name in ("now", "killed", "next", "old"))
     assert now.memory_bytes > 50e6 and now.disk_free_bytes > 0 and now.up_s > 0
 
 
