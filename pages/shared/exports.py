@@ -8,6 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
+from pandas import DataFrame
 
 from pages.shared import wording
 from pages.shared.components.frontend import declared
@@ -19,7 +20,7 @@ from pages.shared.texts.figure_words import in_language
 from pages.shared.url.address import link_shown, page_shown, parameters_shown
 from pages.shared.url.packed_link import LONGEST, as_file
 from transformer.figures.export import html_document
-from transformer.figures.tables import Table, as_csv, as_npz
+from transformer.figures.tables import as_csv, as_npz
 from transformer.reports.report import drawn
 from transformer.views.view import Subject, View, file_name, program, source, title_of
 
@@ -42,7 +43,7 @@ class Saved:
     """The heading of the HTML file."""
     figure: go.Figure | str
     """The figure on paper, or the HTML page of a drawing that stands on the page in a frame of its own."""
-    tables: tuple[Table, ...]
+    tables: tuple[DataFrame, ...]
 
 
 def export(
@@ -105,7 +106,7 @@ def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
         _download("HTML", document, name, "html", key)
         _download("CSV", lambda: as_csv(saved.tables), name, "csv", key)
         _download("NPZ", lambda: as_npz(saved.tables), name, "npz", key)
-    shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in saved.tables]
+    shapes = [f"{table.index.name} {' × '.join(map(str, table.shape))}" for table in saved.tables]
     held = ", ".join(shapes) if len(shapes) <= _NAMED else TEXTS("tables", total=len(shapes), first=shapes[0])
     form = TEXTS("drawing" if isinstance(figure, str) else "chart")
     st.caption(f"{form} {TEXTS('held', tables=wording.plain(held))}")

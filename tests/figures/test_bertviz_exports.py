@@ -42,7 +42,7 @@ def test_a_drawing_of_other_weights_fails_its_check(monkeypatch):
 def test_every_head_is_a_table_of_its_own():
     values = np.arange(2 * 3 * 1 * 2, dtype=np.float32).reshape(2, 3, 1, 2)
     tables = head_tables(values, ["a"], ["x", "x"], name=" q")
-    assert [table.name for table in tables][-2:] == ["layer 1 head 1 q", "layer 1 head 2 q"] and len(tables) == 6
+    assert [table.index.name for table in tables][-2:] == ["layer 1 head 1 q", "layer 1 head 2 q"] and len(tables) == 6
     with np.load(io.BytesIO(as_npz(tables))) as found:
         assert np.array_equal(found["layer 1 head 2 q"], values[1, 2])
         assert found["layer 0 head 0 q columns"].tolist() == ["0 x", "1 x"]

@@ -12,21 +12,23 @@ from pages.shared.url.address import link_to
 from pages.shared.url.packed_link import LONGEST, CannotOpen, as_file, from_file, pack, unpack
 from transformer.figures import theme
 from transformer.figures.export import html_document, matrix_figure, overview_figure
-from transformer.figures.tables import Table, as_csv, as_npz
+from transformer.figures.tables import as_csv, as_npz, column_table, matrix_table
 
 WEIGHTS = np.random.default_rng(0).random((2, 3), dtype=np.float32)
-TABLE = Table("weight", WEIGHTS, ["a", 'b,"'], ["x", "</script>", "=1"])
+TABLE = matrix_table("weight", WEIGHTS, ["a", 'b,"'], ["x", "</script>", "=1"])
 
 
 def matrix(**options):
-    return matrix_figure(WEIGHTS, TABLE.rows, TABLE.columns, kind="cross", titles=("row", "column"), **options)
+    return matrix_figure(
+        WEIGHTS, list(TABLE.index), list(TABLE.columns), kind="cross", titles=("row", "column"), **options
+    )
 
 
 def test_csv_reads_back_exactly():
     import csv
 
     head, *rows = csv.reader(io.StringIO(as_csv([TABLE])))
-    assert head == ["weight", "x", "</script>", "=1"] and [row[0] for row in rows] == list(TABLE.rows)
+    assert head == ["weight", "x", "</script>", "=1"] and [row[0] for row in rows] == list(TABLE.index)
     assert np.array_equal(np.array([row[1:] for row in rows], dtype=np.float32), WEIGHTS)
 
 
@@ -36,9 +38,29 @@ def test_npz_reads_back_without_pickles():
         assert found["weight columns"].tolist() == list(TABLE.columns)
 
 
+def test_each_column_keeps_its_type_and_a_column_without_values_is_left_out():
+    columns = {"id": np.array([7, 8]), "p": np.array([0.1, 1e-9], dtype=np.float32), "may": np.array([True, False])}
+    table = column_table("step", ["a", "b"], {**columns, "before": None})
+    assert as_csv([table, TABLE[["x"]]]).splitlines()[:4] == ["step,id,p,may", "a,7,0.1,True", "b,8,1e-09,False", ""]
+    with np.load(io.BytesIO(as_npz([table]))) as found:
+        assert np.array_equal(found["step"], np.stack(list(columns.values()), axis=-1))
+    with pytest.raises(ValueError, match="Length of values"):
+        column_table("step", ["a"], columns)
+
+
+def test_texts_and_numbers_that_are_none_are_saved_as_they_are():
+    odd = np.array([[np.nan, np.inf], [-0.0, 1e300]])
+    half, words = matrix_table("odd", odd, ["\ud800", ""], ["x", "x"]), np.array([["=1", "a\nb"]])
+    texts = matrix_table("words", words, ["r"], ["c", "d"])
+    assert as_csv([half, texts]) == 'odd,x,x\n\ud800,nan,inf\n,-0.0,1e+300\n\nwords,c,d\nr,=1,"a\nb"\n'
+    with np.load(io.BytesIO(as_npz([half, texts]))) as found:
+        assert np.array_equal(found["words"], words) and np.array_equal(found["odd"], odd, equal_nan=True)
+        assert found["odd rows"].tolist() == ["\ud800", ""]
+
+
 def test_labels_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="1 row and 3 column labels do not fit weight"):
-        Table("weight", WEIGHTS, ["a"], ["x", "y", "z"])
+        matrix_table("weight", WEIGHTS, ["a"], ["x", "y", "z"])
     with pytest.raises(ValueError, match="2 row and 1 column labels"):
         matrix_figure(WEIGHTS, ["a", "b"], ["c"], kind="cross", titles=("", ""))
 

@@ -9,7 +9,7 @@ import pytest
 
 from transformer.capsules.capsule import CHECKSUMS_FILE, MANIFEST_FILE, Shown, write_capsule
 from transformer.capsules.contents import SavedFigure
-from transformer.figures.tables import Table
+from transformer.figures.tables import matrix_table
 from transformer.lab import Lab
 from transformer.runs.archive import load_archive, write_archive
 from transformer.runs.status import RunError
@@ -73,7 +73,7 @@ def capsule_of(lab: Lab, text: str, switches=(), **options) -> bytes:
 def figure(values, **labels) -> SavedFigure:
     """A figure with one table."""
     rows, columns = [f"r{i}" for i in range(len(values))], [f"c{i}" for i in range(len(values[0]))]
-    tables = (Table("weight", values, labels.get("rows", rows), columns),)
+    tables = (matrix_table("weight", values, labels.get("rows", rows), columns),)
     return SavedFigure(key="head-matrix", title="Head matrix", view="HeadMatrix()", tables=tables)
 
 

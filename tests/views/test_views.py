@@ -17,6 +17,7 @@ import pytest
 from corruption import corruptions, numbers
 from jaxtyping import Float
 from numpy import ndarray
+from pandas.testing import assert_frame_equal
 from view_examples import EXAMPLES, TEXT, Example, batch, checks_of, data_of, decoding, lab, switches
 
 from transformer import views
@@ -90,6 +91,8 @@ def test_the_program_makes_the_figure_of_the_page(example: Example, monkeypatch,
     names: dict = {}
     exec(compile(program(view, subject), "program", "exec"), names)
     assert names["view"] == view
+    for made, own in zip(names["tables"], view.tables(data), strict=True):
+        assert_frame_equal(made, own)
     if isinstance(view, Document):
         written = Path(f"{file_name(view, subject)}.html").read_text(encoding="utf-8")
         assert written == view.document(data)
@@ -111,16 +114,16 @@ def test_the_tables_hold_numbers_of_the_data_and_read_back(example: Example):
     data = data_of(view, example.subject())
     tables = view.tables(data)
     held = np.concatenate([np.ravel(value).astype(np.float64) for _, value in numbers(data)])
-    names = [table.name for table in tables]
+    names = [table.index.name for table in tables]
     assert tables and len(set(names)) == len(names) and not set(example.derived) - set(names)
     with np.load(io.BytesIO(as_npz(tables))) as file:
         for table in tables:
             values = table.values.astype(np.float64)
-            np.testing.assert_array_equal(file[table.name], table.values)
-            if table.name not in example.derived:
-                assert np.isin(values[~np.isnan(values)], held).all(), table.name
+            np.testing.assert_array_equal(file[table.index.name], table.values)
+            if table.index.name not in example.derived:
+                assert np.isin(values[~np.isnan(values)], held).all(), table.index.name
     rows = [row for row in csv.reader(io.StringIO(as_csv(tables))) if row]
-    assert len(rows) == sum(1 + len(table.rows) for table in tables)
+    assert len(rows) == sum(1 + len(table) for table in tables)
 
 
 @each

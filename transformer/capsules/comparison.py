@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.capsules.arrays import LOG_PROBS, SOURCE_IDS, TARGET_IDS, arrays_of, mask_name, weights_name
 from transformer.capsules.contents import SavedDecoding, SavedFigure, SavedModel
-from transformer.figures.tables import Table
+from transformer.figures.tables import cells
 from transformer.inspection.inspection import Inspection
 from transformer.interventions import parse_intervention
 from transformer.lab import Lab
@@ -130,31 +131,32 @@ def compare_model(saved: SavedModel, fresh: SavedModel) -> tuple[Compared, ...]:
     )
 
 
-def compare_figure(saved: SavedFigure, tables: Sequence[Table]) -> Compared:
+def compare_figure(saved: SavedFigure, tables: Sequence[DataFrame]) -> Compared:
     """Returns the largest deviation of a figure's tables, relative to the largest number of each."""
     rows = []
-    fresh = {table.name: table for table in tables}
-    if missing := [table.name for table in saved.tables if table.name not in fresh]:
+    fresh = {table.index.name: table for table in tables}
+    if missing := [table.index.name for table in saved.tables if table.index.name not in fresh]:
         rows.append(differing(saved.title, f"there is no table {missing[0]!r} any more"))
     for table in saved.tables:
-        if table.name in fresh:
-            rows.extend(_compare_table(saved.title, table, fresh[table.name]))
+        if table.index.name in fresh:
+            rows.extend(_compare_table(saved.title, table, fresh[table.index.name]))
     count = sum(row.count for row in rows)
     worst = max(rows, key=lambda row: row.deviation - row.tolerance, default=Compared(saved.title, 0, 0.0, FLOAT32))
     return Compared(saved.title, count, worst.deviation, worst.tolerance, worst.where, worst.saved, worst.fresh)
 
 
-def _compare_table(title: str, saved: Table, fresh: Table) -> tuple[Compared, ...]:
-    rows, columns = list(map(str, fresh.rows)), list(map(str, fresh.columns))
-    if (list(saved.rows), list(saved.columns)) != (rows, columns):
-        return (differing(title, f"{saved.name}: its rows or columns have other labels"),)
-    if saved.values.dtype.kind == "U" or fresh.values.dtype.kind not in "fiub":
-        return (compare_texts(title, saved.values.astype(str).ravel(), fresh.values.astype(str).ravel()),)
+def _compare_table(title: str, saved: DataFrame, fresh: DataFrame) -> tuple[Compared, ...]:
+    rows, columns = list(map(str, fresh.index)), list(map(str, fresh.columns))
+    if (list(saved.index), list(saved.columns)) != (rows, columns):
+        return (differing(title, f"{saved.index.name}: its rows or columns have other labels"),)
+    there, here = cells(saved), cells(fresh)
+    if "U" in (there.dtype.kind, here.dtype.kind):
+        return (compare_texts(title, *(array.astype(np.str_).ravel().tolist() for array in (there, here))),)
 
     def cell(index: tuple[int, ...]) -> str:
-        return f"{saved.name}: row {rows[index[0]]!r}, column {columns[index[1]]!r}"
+        return f"{saved.index.name}: row {rows[index[0]]!r}, column {columns[index[1]]!r}"
 
-    return (compare_arrays(title, saved.values, fresh.values, FLOAT32, cell),)
+    return (compare_arrays(title, there, here, FLOAT32, cell),)
 
 
 def _ids(what: str, name: str, saved: Mapping[str, ndarray], fresh: Mapping[str, ndarray]) -> Compared:

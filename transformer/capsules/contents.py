@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+from pandas import DataFrame
 
 from transformer.checkpoints.settings import is_name
-from transformer.figures.tables import Table
+from transformer.figures.tables import cells, matrix_table
 from transformer.runs.labels import LONGEST_NOTE
 from transformer.text.token_ids import valid_text
 
@@ -77,7 +78,7 @@ class SavedFigure:
     """Its key on the page, by which it is found again."""
     title: str
     view: str
-    tables: tuple[Table, ...]
+    tables: tuple[DataFrame, ...]
     """Empty where there are too many numbers to carry."""
 
 
@@ -142,9 +143,9 @@ def figures_json(figures: Sequence[SavedFigure]) -> bytes:
     """Returns the text of figures.json; tables beyond MAX_CELLS are left out."""
     room, content = MAX_CELLS, []
     for figure in figures[:MAX_FIGURES]:
-        cells = sum(table.values.size for table in figure.tables)
-        tables = figure.tables if cells <= room else ()
-        room -= cells if tables else 0
+        n_cells = sum(table.size for table in figure.tables)
+        tables = figure.tables if n_cells <= room else ()
+        room -= n_cells if tables else 0
         content.append({**_texts_of(figure), "tables": [_table_content(table) for table in tables]})
     return (json.dumps(content, ensure_ascii=False) + "\n").encode()
 
@@ -159,9 +160,9 @@ def _texts_of(figure: SavedFigure) -> dict[str, str]:
     return {"key": figure.key, "title": figure.title, "view": figure.view}
 
 
-def _table_content(table: Table) -> dict[str, Any]:
-    rows, columns = list(map(str, table.rows)), list(map(str, table.columns))
-    return {"name": table.name, "rows": rows, "columns": columns, "values": table.values.tolist()}
+def _table_content(table: DataFrame) -> dict[str, Any]:
+    rows, columns = list(map(str, table.index)), list(map(str, table.columns))
+    return {"name": table.index.name, "rows": rows, "columns": columns, "values": cells(table).tolist()}
 
 
 def _read_model(given: "_Fields") -> SavedModel:
@@ -202,7 +203,7 @@ def _read_figure(given: "_Fields") -> SavedFigure:
     )
 
 
-def _read_table(given: "_Fields") -> Table:
+def _read_table(given: "_Fields") -> DataFrame:
     name, rows, columns = given.text("name", 1_000), given.texts("rows"), given.texts("columns")
     values = given.content.get("values")
     lines = values if isinstance(values, list) else [None]
@@ -212,7 +213,7 @@ def _read_table(given: "_Fields") -> Table:
         raise CapsuleError(f"the table {name[:60]!r} in its figures.json has other labels than values")
     kind = object if any(isinstance(cell, str) for line in lines for cell in line) else np.float64
     filled = np.array(lines, dtype=kind).reshape(len(rows), len(columns))
-    return Table(name, filled.astype(np.str_) if kind is object else filled, rows, columns)
+    return matrix_table(name, filled.astype(np.str_) if kind is object else filled, rows, columns)
 
 
 def _is_index(value: object) -> bool:

@@ -5,6 +5,7 @@ from transformer.capsules import load_capsule
 capsule = load_capsule("analysis.attnlab")
 capsule.seen.translation                 # decoded again, here and now
 capsule.probabilities                    # as they were saved
+capsule.figures[0].tables[0]             # the numbers of a figure, a DataFrame
 [row for row in capsule.verify() if not row.holds]
 """
 

@@ -1,30 +1,33 @@
-"""Exported numbers: labelled arrays as CSV, to read, and as NPZ, exact and without pickles."""
+"""Exported numbers: named tables as CSV, to read, and as NPZ, exact and without pickles."""
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Shaped
 from numpy import ndarray
+from pandas import DataFrame, Index
 
 
-@dataclass(frozen=True)
-class Table:
-    """A matrix with a label for each row and column."""
+def matrix_table(
+    name: str, values: Shaped[ndarray, "row column"], rows: Sequence[str], columns: Sequence[str]
+) -> DataFrame:
+    """Returns a matrix with a label for each row and column; its index bears the name, as a notebook shows it."""
+    if values.shape != (len(rows), len(columns)):
+        raise ValueError(f"{len(rows)} row and {len(columns)} column labels do not fit {name} of shape {values.shape}")
+    texts = object if values.dtype.kind == "U" else None
+    return DataFrame(values, _labels(rows, name), _labels(columns), dtype=texts)
 
-    name: str
-    values: Shaped[ndarray, "row column"]
-    rows: Sequence[str]
-    columns: Sequence[str]
 
-    def __post_init__(self) -> None:
-        if self.values.shape != (len(self.rows), len(self.columns)):
-            raise ValueError(
-                f"{len(self.rows)} row and {len(self.columns)} column labels do not fit {self.name} "
-                f"of shape {self.values.shape}"
-            )
+def column_table(name: str, rows: Sequence[str], columns: Mapping[str, Shaped[ndarray, " row"] | None]) -> DataFrame:
+    """Returns a table of columns by their titles, without those that are None; each keeps its type."""
+    kept = {title: values for title, values in columns.items() if values is not None}
+    return DataFrame(kept, _labels(rows, name), _labels(list(kept)))
+
+
+def _labels(labels: Sequence[str], name: str | None = None) -> Index:
+    """Returns labels as they are: Arrow, behind pandas' own type for text, refuses half a surrogate pair."""
+    return Index(labels, dtype=object, name=name)
 
 
 def numbered(labels: Sequence[str]) -> list[str]:
@@ -32,43 +35,38 @@ def numbered(labels: Sequence[str]) -> list[str]:
     return [f"{i} {label}" for i, label in enumerate(labels)]
 
 
-def column_table(name: str, rows: Sequence[str], columns: Mapping[str, Shaped[ndarray, " row"] | None]) -> Table:
-    """Returns a table of columns by their titles, without those that are None."""
-    kept = {title: values for title, values in columns.items() if values is not None}
-    return Table(name, np.column_stack(tuple(kept.values())), rows, list(kept))
-
-
 def head_tables(
     values: Float[ndarray, "layer head row column"], rows: Sequence[str], columns: Sequence[str], *, name: str = ""
-) -> tuple[Table, ...]:
+) -> tuple[DataFrame, ...]:
     """Returns a table for every head of every layer; `name` is put behind "layer 0 head 0"."""
     layers, heads = map(range, values.shape[:2])
     labels = numbered(rows), numbered(columns)
     return tuple(
-        Table(f"layer {layer} head {head}{name}", values[layer, head], *labels) for layer in layers for head in heads
+        matrix_table(f"layer {layer} head {head}{name}", values[layer, head], *labels)
+        for layer in layers
+        for head in heads
     )
 
 
-def as_csv(tables: Sequence[Table]) -> str:
+def cells(table: DataFrame) -> Shaped[ndarray, "row column"]:
+    """Returns the cells as one array: of numbers where every column has numbers, else of texts."""
+    kind = np.result_type(bool, *table.dtypes)
+    return table.to_numpy(np.str_ if kind.hasobject else kind)
+
+
+def as_csv(tables: Sequence[DataFrame]) -> str:
     """Returns the tables below one another, an empty line between them: labels, then numbers that read back exactly."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for index, table in enumerate(tables):
-        if index:
-            writer.writerow([])
-        writer.writerow([table.name, *table.columns])
-        for label, row in zip(table.rows, table.values, strict=True):
-            writer.writerow([label, *map(str, row)])
-    return text.getvalue()
+    return "\n".join(table.to_csv(na_rep="nan", lineterminator="\n") for table in tables)
 
 
-def as_npz(tables: Sequence[Table]) -> bytes:
+def as_npz(tables: Sequence[DataFrame]) -> bytes:
     """Returns the arrays under their names, each with its labels; `numpy.load` reads them without pickles."""
     arrays: dict[str, ndarray] = {}
     for table in tables:
-        arrays[table.name] = table.values
-        arrays[f"{table.name} rows"] = np.array(table.rows, dtype=np.str_)
-        arrays[f"{table.name} columns"] = np.array(table.columns, dtype=np.str_)
+        name = table.index.name
+        arrays[name] = cells(table)
+        arrays[f"{name} rows"] = np.array(table.index, dtype=np.str_)
+        arrays[f"{name} columns"] = np.array(table.columns, dtype=np.str_)
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return file.getvalue()

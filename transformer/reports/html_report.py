@@ -3,8 +3,10 @@
 import html
 from collections.abc import Sequence
 
+import numpy as np
+from pandas import DataFrame
+
 from transformer.figures.export import PLOTLY_FILE, html_page, plot_html
-from transformer.figures.tables import Table
 from transformer.reports.report import Report, Section
 
 MAX_CELLS = 1_000
@@ -54,16 +56,16 @@ def _section(section: Section, number: int) -> str:
     )
 
 
-def _table(table: Table) -> str:
-    shape = " × ".join(map(str, table.values.shape))
-    if table.values.size > MAX_CELLS:
-        return f"<p>{_text(table.name)}: {shape} numbers, too many to write out; a bundle has them as CSV.</p>"
+def _table(table: DataFrame) -> str:
+    name, shape = _text(table.index.name), " × ".join(map(str, table.shape))
+    if table.size > MAX_CELLS:
+        return f"<p>{name}: {shape} numbers, too many to write out; a bundle has them as CSV.</p>"
     head = "".join(f"<th>{_text(column)}</th>" for column in table.columns)
     rows = "".join(
         f"<tr><th>{_text(row)}</th>{''.join(f'<td>{_text(number_text(value))}</td>' for value in values)}</tr>"
-        for row, values in zip(table.rows, table.values, strict=True)
+        for row, *values in table.itertuples(name=None)
     )
-    return f"<table><caption>{_text(table.name)}</caption><tr><th></th>{head}</tr>{rows}</table>"
+    return f"<table><caption>{name}</caption><tr><th></th>{head}</tr>{rows}</table>"
 
 
 def _proofs(section: Section) -> str:
@@ -86,7 +88,7 @@ def _proofs(section: Section) -> str:
 
 def number_text(value: object) -> str:
     """Returns a number of a table in few characters; the CSV and NPZ files have it exactly."""
-    return f"{value:.6g}" if hasattr(value, "dtype") and value.dtype.kind == "f" else str(value)  # type: ignore[union-attr]
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def _rows(rows: Sequence[tuple[str, str]]) -> str:

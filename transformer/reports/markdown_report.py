@@ -3,8 +3,9 @@
 import re
 from collections.abc import Mapping
 
+from pandas import DataFrame
+
 from transformer.analysis.checks import Check
-from transformer.figures.tables import Table
 from transformer.reports.html_report import number_text
 from transformer.reports.report import Report, Section
 
@@ -42,11 +43,11 @@ def _check_cells(check: Check) -> tuple[str, ...]:
     return verdict, _text(check.claim), _text(check.how), f"{check.measured:.3g}", f"{check.tolerance:.3g}"
 
 
-def _numbers(table: Table) -> str:
-    if table.values.size > MAX_CELLS:
-        return f"{_text(table.name)}: {' × '.join(map(str, table.values.shape))} numbers."
-    rows = [(row, *map(number_text, values)) for row, values in zip(table.rows, table.values, strict=True)]
-    return _table_text((table.name, *table.columns), rows)
+def _numbers(table: DataFrame) -> str:
+    if table.size > MAX_CELLS:
+        return f"{_text(table.index.name)}: {' × '.join(map(str, table.shape))} numbers."
+    rows = [(row, *map(number_text, values)) for row, *values in table.itertuples(name=None)]
+    return _table_text((table.index.name, *table.columns), rows)
 
 
 def _table_text(head: tuple[str, ...], rows: list[tuple[str, ...]], *, escaped: bool = False) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check
-from transformer.figures.tables import Table
 from transformer.figures.theme import on_paper
 from transformer.views.view import Document, Subject, View, about, file_name, program, source, title_of
 
@@ -24,7 +24,7 @@ class Section:
     """The model, the sentence and the switches."""
     figure: go.Figure | str
     """The figure on paper, or an HTML page of its own."""
-    tables: tuple[Table, ...]
+    tables: tuple[DataFrame, ...]
     program: str
     """The Python program that makes the figure again."""
     source: str

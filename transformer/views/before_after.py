@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.weight_checks import recomputed_attention
 from transformer.analysis.checks import Check, agree
@@ -14,7 +14,7 @@ from transformer.analysis.comparison.checks import check_most_moved
 from transformer.analysis.figure_checks import check_comparison
 from transformer.figures.attention.comparison import aligned_figure, probabilities_figure
 from transformer.figures.attention.matrix import difference_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Comparison
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
@@ -57,10 +57,11 @@ class TokenProbabilities:
         """Points above, bars below."""
         return probabilities_figure(data.tokens, data.before, data.after, data.kl_divergence, dark=dark)
 
-    def tables(self, data: ProbabilityData) -> tuple[Table, ...]:
+    def tables(self, data: ProbabilityData) -> tuple[DataFrame, ...]:
         """A row for each token."""
-        values = np.stack((data.before, data.after, data.kl_divergence), axis=-1)
-        return (Table("probability", values, numbered(data.tokens), [*NAMES, "KL divergence in nats"]),)
+        probabilities = dict(zip(NAMES, (data.before, data.after), strict=True))
+        columns = {**probabilities, "KL divergence in nats": data.kl_divergence}
+        return (column_table("probability", numbered(data.tokens), columns),)
 
     def checks(self, lab: Lab, comparison: Comparison, data: ProbabilityData) -> Iterator[Check]:
         """Reads the output again in double precision, without and with the switches."""
@@ -96,7 +97,7 @@ class BothOutputs:
         """Two columns of tokens."""
         return aligned_figure(data.tokens, data.probabilities, data.aligned, names=NAMES, dark=dark)
 
-    def tables(self, data: OutputsData) -> tuple[Table, ...]:
+    def tables(self, data: OutputsData) -> tuple[DataFrame, ...]:
         """A table for each output."""
         return data.tables(NAMES)
 
@@ -157,10 +158,10 @@ class AttentionDifference:
         sides = data.queries, data.keys
         return difference_figure(data.before, data.after, *sides, kind=self.kind, mask=data.mask, dark=dark)
 
-    def tables(self, data: DifferenceData) -> tuple[Table, ...]:
+    def tables(self, data: DifferenceData) -> tuple[DataFrame, ...]:
         """The weights before, after, and their difference."""
         named = (("before", data.before), ("after", data.after), ("after minus before", data.after - data.before))
-        return tuple(Table(name, values, numbered(data.queries), numbered(data.keys)) for name, values in named)
+        return tuple(matrix_table(name, values, numbered(data.queries), numbered(data.keys)) for name, values in named)
 
     def checks(self, lab: Lab, comparison: Comparison, data: DifferenceData) -> Iterator[Check]:
         """Reads each side again, without recording anything else, and every head for the one that moved most."""

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.weight_checks import Recomputed, recomputed_attention
 from transformer.analysis.checks import Check, agree
@@ -17,7 +18,7 @@ from transformer.analysis.comparison.head_matching import Matching, Place, Read,
 from transformer.figures.attention.comparison import aligned_figure
 from transformer.figures.attention.matrix import difference_figure, for_column, head_heatmap
 from transformer.figures.heads.tables import matching_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Attention, Inspection
 from transformer.inspection.token_alignment import Aligned, align
 from transformer.lab import Lab
@@ -51,10 +52,10 @@ class OutputsData:
         a, b = self.tokens
         return tuple((i, j) for i, j in self.aligned if i is None or j is None or a[i] != b[j])
 
-    def tables(self, names: Sequence[str]) -> tuple[Table, ...]:
+    def tables(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
         """Returns the probabilities of both."""
         sides = zip(names, self.tokens, self.probabilities, strict=True)
-        return tuple(Table(name, p[:, None], numbered(tokens), ["probability"]) for name, tokens, p in sides)
+        return tuple(column_table(name, numbered(tokens), {"probability": p}) for name, tokens, p in sides)
 
     def checks(self, names: Sequence[str], labs: Sequence[Lab], decoded: Sequence[Inspection]) -> Iterator[Check]:
         """Reads both outputs again in double precision, and counts their edits again."""
@@ -83,7 +84,7 @@ class OutputPair:
         """Both outputs down the page; what differs is framed."""
         return aligned_figure(data.tokens, data.probabilities, data.aligned, names=self.labels, dark=dark)
 
-    def tables(self, data: OutputsData) -> tuple[Table, ...]:
+    def tables(self, data: OutputsData) -> tuple[DataFrame, ...]:
         return data.tables(NAMES)
 
     def checks(
@@ -174,17 +175,17 @@ class HeadPair:
         figure = head_heatmap(head.weights, head.queries, head.keys, kind=self.kind, mask=head.mask, dark=dark)
         return for_column(figure, len(head.queries), len(head.keys))
 
-    def tables(self, data: HeadPairData) -> tuple[Table, ...]:
+    def tables(self, data: HeadPairData) -> tuple[DataFrame, ...]:
         """The weights of a head, or those of both on common tokens and their difference."""
         if self.shows != "difference":
             head = data.left if self.shows == "left" else data.right
-            return (Table("weight", head.weights, numbered(head.queries), numbered(head.keys)),)
+            return (matrix_table("weight", head.weights, numbered(head.queries), numbered(head.keys)),)
         common = data.common
         if common is None:
             raise ValueError(data.problem)
         named = {"left": common.left, "right": common.right, "right minus left": common.difference}
         labels = numbered(common.queries), numbered(common.keys)
-        return tuple(Table(name, values, *labels) for name, values in named.items())
+        return tuple(matrix_table(name, values, *labels) for name, values in named.items())
 
     def checks(
         self, first: Lab, left: Inspection, second: Lab, right: Inspection, data: HeadPairData
@@ -249,12 +250,12 @@ class HeadMatching:
         given = data.distances, data.heads, data.others, data.partners
         return matching_figure(*given, chosen=chosen, kind=self.kind, names=NAMES, dark=dark)
 
-    def tables(self, data: Matching) -> tuple[Table, ...]:
+    def tables(self, data: Matching) -> tuple[DataFrame, ...]:
         rows, columns = (
             [f"{name} layer {layer} head {head}" for layer, head in heads]
             for name, heads in zip(NAMES, (data.heads, data.others), strict=True)
         )
-        return (Table("distance", data.distances, rows, columns),)
+        return (matrix_table("distance", data.distances, rows, columns),)
 
     def checks(self, first: Lab, left: Inspection, second: Lab, right: Inspection, data: Matching) -> Iterator[Check]:
         """Reads all sentences again, compares heads one pair at a time, and pairs them by another method."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import plotly.graph_objects as go
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.experiments.intervals import t_interval
@@ -14,7 +15,7 @@ from transformer.experiments.paper import find_experiment
 from transformer.experiments.recount import column, mean_and_t
 from transformer.experiments.results import Level, Results, content_of
 from transformer.figures.experiments import Curve, Estimates, curves_figure, findings_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.views.view import OF_FIGURE, Origin
 
 _READ = "the file's rows read again"
@@ -118,14 +119,13 @@ class ExperimentCurves:
             dark=dark,
         )
 
-    def tables(self, data: CurvesData) -> tuple[Table, ...]:
+    def tables(self, data: CurvesData) -> tuple[DataFrame, ...]:
         """The means and the ends of their intervals, a table for each line."""
         return tuple(
-            Table(
+            column_table(
                 curve.name,
-                np.column_stack((curve.mean, curve.low, curve.high)),
                 numbered([f"{data.x_label} {x:g}" for x in curve.x]),
-                _ENDS,
+                dict(zip(_ENDS, (curve.mean, curve.low, curve.high), strict=True)),
             )
             for curve in data.curves
         )
@@ -189,10 +189,10 @@ class ExperimentFindings:
         """A row for each finding over the range that the claim allows."""
         return findings_figure(data.panels, list(Outcome), dark=dark)
 
-    def tables(self, data: FindingsData) -> tuple[Table, ...]:
+    def tables(self, data: FindingsData) -> tuple[DataFrame, ...]:
         """Each finding: estimate, interval, what is allowed."""
         return tuple(
-            Table(
+            matrix_table(
                 each.unit,
                 np.column_stack((each.estimate, each.low, each.high, each.least, each.most)),
                 each.names,

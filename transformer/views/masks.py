@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.mask_leakage import (
     SIDES,
@@ -24,7 +25,7 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.figure_checks import check_padding_is_invisible, mask_by_rule
 from transformer.figures.attention.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
 from transformer.figures.export import matrix_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
@@ -71,9 +72,9 @@ class BatchTokens:
         """Tokens as a grid; padding is struck."""
         return batch_figure(data.tokens, data.real, dark)
 
-    def tables(self, data: BatchData) -> tuple[Table, ...]:
+    def tables(self, data: BatchData) -> tuple[DataFrame, ...]:
         columns = [f"position {i}" for i in range(data.ids.shape[1])]
-        return (Table("token ids", data.ids, numbered(data.texts), columns),)
+        return (matrix_table("token ids", data.ids, numbered(data.texts), columns),)
 
     def checks(self, lab: Lab, leak: Leak, data: BatchData) -> Iterator[Check]:
         """Encodes each sentence again, by itself."""
@@ -147,12 +148,12 @@ class SentenceMasks:
         """The masks side by side, then their combination, then what the model lacks."""
         return masks_figure(data.parts, data.queries, data.keys, missing=data.missing, kind=self.kind, dark=dark)
 
-    def tables(self, data: MasksData) -> tuple[Table, ...]:
+    def tables(self, data: MasksData) -> tuple[DataFrame, ...]:
         """Each mask, and the one that was applied."""
         labels = numbered(data.queries), numbered(data.keys)
         masks = {part.name: part.mask for part in data.parts} | {"applied": data.applied}
         masks |= {f"{part.name}, which it lacks": part.mask for part in data.missing}
-        return tuple(Table(name, mask.astype(int), *labels) for name, mask in masks.items())
+        return tuple(matrix_table(name, mask.astype(int), *labels) for name, mask in masks.items())
 
     def checks(self, lab: Lab, leak: Leak, data: MasksData) -> Iterator[Check]:
         """Applies the rules to every query and key again."""
@@ -237,13 +238,13 @@ class MaskLeak:
         """The shares of attention as points."""
         return leak_figure(data.names, *data.shares.tolist(), dark=dark)
 
-    def tables(self, data: LeakData) -> tuple[Table, ...]:
+    def tables(self, data: LeakData) -> tuple[DataFrame, ...]:
         """Losses and shares of both readings."""
         values = np.column_stack((data.loss, data.shares))
         sentences = [f"sentence {i}" for i in range(data.losses.shape[1])]
         return (
-            Table("leak", values, READINGS, ["loss, nats per token", *data.names]),
-            Table("loss of each sentence, nats per token", data.losses, READINGS, sentences),
+            matrix_table("leak", values, READINGS, ["loss, nats per token", *data.names]),
+            matrix_table("loss of each sentence, nats per token", data.losses, READINGS, sentences),
         )
 
     def checks(self, lab: Lab, leak: Leak, data: LeakData) -> Iterator[Check]:
@@ -286,8 +287,8 @@ class TeacherForcing:
         """The three numbers as bars."""
         return forcing_figure(FORCED, _forced(data), dark=dark)
 
-    def tables(self, data: Forcing) -> tuple[Table, ...]:
-        return (Table("largest difference", np.array([_forced(data)]).T, FORCED, ["largest difference"]),)
+    def tables(self, data: Forcing) -> tuple[DataFrame, ...]:
+        return (matrix_table("largest difference", np.array([_forced(data)]).T, FORCED, ["largest difference"]),)
 
     def checks(self, lab: Lab, seen: Inspection, data: Forcing) -> Iterator[Check]:
         """Decodes again without a cache, and runs the passes again in double precision."""
@@ -322,13 +323,13 @@ class EmptyAttentionRow:
         titles = ("reading", "key")
         return matrix_figure(_weights(data), _SOFTMAXES, data.tokens, kind="encoder_self", titles=titles, dark=dark)
 
-    def tables(self, data: EmptyRowData) -> tuple[Table, ...]:
+    def tables(self, data: EmptyRowData) -> tuple[DataFrame, ...]:
         """The weights in each reading."""
         measured = np.array([[data.row.from_bias], [data.row.gradient]])
         names = ("distance of the output from W_O's bias", "largest gradient")
         return (
-            Table("weight", _weights(data), _SOFTMAXES, numbered(data.tokens)),
-            Table("measured", measured, names, ["value"]),
+            matrix_table("weight", _weights(data), _SOFTMAXES, numbered(data.tokens)),
+            matrix_table("measured", measured, names, ["value"]),
         )
 
     def checks(self, lab: Lab, seen: Inspection, data: EmptyRowData) -> Iterator[Check]:

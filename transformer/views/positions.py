@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 from safetensors.numpy import load_file
 
 from transformer.analysis.checks import Check, agree
@@ -33,7 +34,7 @@ from transformer.figures.positions.tables import (
     offsets_figure,
     tables_figure,
 )
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.lab import Lab
 from transformer.runs.position_moments import LearnedTable, Rows, table_at_start
 
@@ -96,7 +97,7 @@ class PositionTables(TablePair):
         ends = [None, data.untrained_from][: len(data.tables)]
         return tables_figure(data.tables, data.titles, untrained_from=ends, dark=dark)
 
-    def tables(self, data: TablesData) -> tuple[Table, ...]:
+    def tables(self, data: TablesData) -> tuple[DataFrame, ...]:
         return matrix_tables(data.titles, data.tables, ("position", "dimension"))
 
     def checks(self, lab: Lab, learned: LearnedTable | None, data: TablesData) -> Iterator[Check]:
@@ -170,10 +171,10 @@ class PositionDimensions(TablePair):
         """A line for each dimension."""
         return dimensions_figure(data.curves, data.labels, dark=dark)
 
-    def tables(self, data: DimensionsData) -> tuple[Table, ...]:
+    def tables(self, data: DimensionsData) -> tuple[DataFrame, ...]:
         """The value at each position."""
         return tuple(
-            Table(label, curve[:, None], [f"position {i}" for i in range(len(curve))], ["value"])
+            column_table(label, [f"position {i}" for i in range(len(curve))], {"value": curve})
             for label, curve in zip(data.labels, data.curves, strict=True)
         )
 
@@ -203,7 +204,7 @@ class MatricesData:
     titles: tuple[str, ...]
     matrices: tuple[Matrix, ...]
 
-    def tables(self, axes: tuple[str, str]) -> tuple[Table, ...]:
+    def tables(self, axes: tuple[str, str]) -> tuple[DataFrame, ...]:
         """Returns the matrices, rows and columns counted along these axes."""
         return matrix_tables(self.titles, self.matrices, axes)
 
@@ -229,7 +230,7 @@ class PositionSimilarity(TablePair):
         """A matrix for each table."""
         return matrices_figure(data.matrices, data.titles, dark=dark)
 
-    def tables(self, data: MatricesData) -> tuple[Table, ...]:
+    def tables(self, data: MatricesData) -> tuple[DataFrame, ...]:
         return data.tables(("position", "position"))
 
     def checks(self, lab: Lab, learned: LearnedTable | None, data: MatricesData) -> Iterator[Check]:
@@ -269,11 +270,10 @@ class SimilarityByOffset(TablePair):
         means, lows, highs = zip(*((p.mean, p.low, p.high) for p in data.profiles), strict=True)
         return offsets_figure(means, lows, highs, data.titles, quantity=QUANTITIES[self.measure], dark=dark)
 
-    def tables(self, data: OffsetData) -> tuple[Table, ...]:
+    def tables(self, data: OffsetData) -> tuple[DataFrame, ...]:
         """Mean, lowest and highest at each offset."""
-        columns = ["mean", "lowest", "highest"]
         return tuple(
-            Table(title, np.column_stack((p.mean, p.low, p.high)), [f"offset {i}" for i in p.offset], columns)
+            column_table(title, [f"offset {i}" for i in p.offset], {"mean": p.mean, "lowest": p.low, "highest": p.high})
             for title, p in zip(data.titles, data.profiles, strict=True)
         )
 
@@ -307,9 +307,11 @@ def _read_again(lab: Lab, learned: LearnedTable) -> tuple[Rows, str]:
 
 def matrix_tables(
     titles: Iterable[str], values: Iterable[Float[ndarray, "row column"]], axes: tuple[str, str]
-) -> tuple[Table, ...]:
+) -> tuple[DataFrame, ...]:
     return tuple(
-        Table(title, matrix, *([f"{axis} {i}" for i in range(n)] for axis, n in zip(axes, matrix.shape, strict=True)))
+        matrix_table(
+            title, matrix, *([f"{axis} {i}" for i in range(n)] for axis, n in zip(axes, matrix.shape, strict=True))
+        )
         for title, matrix in zip(titles, values, strict=True)
     )
 

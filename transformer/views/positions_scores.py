@@ -8,12 +8,13 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.checks import check_decomposition
 from transformer.analysis.positions.score_decomposition import PARTS, decompose_scores
 from transformer.figures.positions.tables import parts_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.interventions import Intervention, compile_interventions
 from transformer.lab import Lab
@@ -68,12 +69,12 @@ class ScoreParts:
         """The parts and their sum, side by side on one scale."""
         return parts_figure((*data.parts, data.scores), TITLES, data.tokens, data.tokens, dark=dark)
 
-    def tables(self, data: ScorePartsData) -> tuple[Table, ...]:
+    def tables(self, data: ScorePartsData) -> tuple[DataFrame, ...]:
         """The parts and the scores, and how much each part varies."""
         labels = numbered(data.tokens)
-        spread = Table("standard deviation", data.spread[:, None], PARTS, ["over the cells"])
+        spread = column_table("standard deviation", PARTS, {"over the cells": data.spread})
         parts = zip(TITLES, (*data.parts, data.scores), strict=True)
-        return (*(Table(title, part, labels, labels) for title, part in parts), spread)
+        return (*(matrix_table(title, part, labels, labels) for title, part in parts), spread)
 
     def checks(self, lab: Lab, seen: Inspection, data: ScorePartsData) -> Iterator[Check]:
         """Computes each bilinear part again in double precision."""

@@ -7,12 +7,13 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.checks import check_fit, check_map, check_rotation, check_rotation_errors
 from transformer.analysis.positions.tables import ShiftFit, fit_shift, rotation, shift_error
 from transformer.figures.positions.tables import errors_figure, matrices_figure
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.lab import Lab
 from transformer.runs.position_moments import LearnedTable, Rows
 from transformer.views.positions import MatricesData, TablePair
@@ -42,7 +43,7 @@ class ShiftMaps(TablePair):
         """The matrices on one scale."""
         return matrices_figure(data.matrices, data.titles, axes=MAP_AXES, dark=dark)
 
-    def tables(self, data: MatricesData) -> tuple[Table, ...]:
+    def tables(self, data: MatricesData) -> tuple[DataFrame, ...]:
         return data.tables(("to dimension", "from dimension"))
 
     def checks(self, lab: Lab, learned: LearnedTable | None, data: MatricesData) -> Iterator[Check]:
@@ -99,16 +100,16 @@ class ShiftErrors(TablePair):
         names, places, errors = zip(*data.curves, strict=True)
         return errors_figure(places, errors, names, dark=dark)
 
-    def tables(self, data: ShiftErrorsData) -> tuple[Table, ...]:
+    def tables(self, data: ShiftErrorsData) -> tuple[DataFrame, ...]:
         """The errors, and the shares of variance that the maps leave unexplained."""
         shares = [(f.unexplained_fitted, f.unexplained_held_out, f.unexplained_identity) for f in data.fits]
         columns = ["on fitted positions", "on held-out positions", "held out, PE(pos) unchanged"]
         return (
             *(
-                Table(name, error[:, None], [f"position {place}" for place in places], ["largest error"])
+                column_table(name, [f"position {place}" for place in places], {"largest error": error})
                 for name, places, error in data.curves
             ),
-            Table("variance left unexplained", np.array(shares), data.titles, columns),
+            matrix_table("variance left unexplained", np.array(shares), data.titles, columns),
         )
 
     def checks(self, lab: Lab, learned: LearnedTable | None, data: ShiftErrorsData) -> Iterator[Check]:

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.trace.checks import (
@@ -24,7 +25,7 @@ from transformer.analysis.trace.step import Axis, Value
 from transformer.analysis.trace.steps import find_step
 from transformer.analysis.trace.trace import Trace
 from transformer.figures.labels import hover_label
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import matrix_table, numbered
 from transformer.figures.trace.arrays import Scale, Strip, strips_figure
 from transformer.figures.trace.diagram import Drawing, map_figure
 from transformer.inspection.inspection import AttentionKind, Inspection
@@ -88,10 +89,10 @@ class TraceMap:
         """The map with the shape of each array beside its step."""
         return map_figure(data.drawing, data.shapes, dark=dark)
 
-    def tables(self, data: MapData) -> tuple[Table, ...]:
+    def tables(self, data: MapData) -> tuple[DataFrame, ...]:
         """The sizes of all arrays."""
         rows = [f"{step} {name}" for step, name in data.arrays]
-        return (Table("shape", data.sizes, rows, ["heads", "rows", "columns"]),)
+        return (matrix_table("shape", data.sizes, rows, ["heads", "rows", "columns"]),)
 
     def checks(self, lab: Lab, seen: Inspection, trace: Trace, data: MapData) -> Iterator[Check]:
         """Measures the arrays by their axes, and computes every step of the pass again."""
@@ -172,7 +173,7 @@ class StepNumbers:
         strips = [replace(strip, name=hover_label(strip.name)) for strip in self.strips(data)]
         return strips_figure(strips, kind=data.kind, dark=dark)
 
-    def tables(self, data: StepData) -> tuple[Table, ...]:
+    def tables(self, data: StepData) -> tuple[DataFrame, ...]:
         """The numbers of all tokens; where a switch put others in place, those that the model computed too."""
         return tuple(table for shown in self._shown(data) for table in self._tables(data, shown))
 
@@ -244,14 +245,14 @@ class StepNumbers:
         name = f"{shown.name} of the {len(best)} best of {row.size:,} tokens"
         return Strip(name, row[best], tokens, scale=_scale(shown))
 
-    def _tables(self, data: StepData, shown: Value) -> Iterator[Table]:
+    def _tables(self, data: StepData, shown: Value) -> Iterator[DataFrame]:
         n_rows, n_columns = shown.values.shape[-2:]
         rows = numbered(data.tokens(shown.rows) or [""] * n_rows)
         tokens = data.tokens(shown.columns)
         columns = numbered(tokens) if tokens else list(map(str, range(n_columns)))
-        yield Table(shown.name, self._of_head(shown.values), rows, columns)
+        yield matrix_table(shown.name, self._of_head(shown.values), rows, columns)
         if shown.before is not None:
-            yield Table(f"{shown.name}, as computed", self._of_head(shown.before), rows, columns)
+            yield matrix_table(f"{shown.name}, as computed", self._of_head(shown.before), rows, columns)
 
     def _of_head(self, values: ndarray) -> ndarray:
         return values[self.head] if values.ndim == 3 else values

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree, agree_in_units, softmax_units
 from transformer.analysis.trace.checks import (
@@ -20,7 +21,7 @@ from transformer.analysis.trace.checks import (
 from transformer.analysis.trace.opened import ROUNDING
 from transformer.analysis.trace.overview import Stage, stages, written_probabilities
 from transformer.analysis.trace.trace import Trace
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.figures.trace.overview import Column, Row, Tower, overview_figure
 from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.lab import Lab
@@ -82,19 +83,21 @@ class TraceOverview:
             Tower(source, self._rows(data.encoder, data)), Tower(target, self._rows(data.decoder, data)), dark=dark
         )
 
-    def tables(self, data: OverviewData) -> tuple[Table, ...]:
+    def tables(self, data: OverviewData) -> tuple[DataFrame, ...]:
         """All vectors and weights, of all tokens, and the probabilities."""
         return tuple(self._tables(data))
 
-    def _tables(self, data: OverviewData) -> Iterator[Table]:
+    def _tables(self, data: OverviewData) -> Iterator[DataFrame]:
         for stack, own, tokens in (("encoder", data.encoder, data.source), ("decoder", data.decoder, data.inputs)):
             for stage in own:
                 rows = numbered(tokens)
-                yield Table(f"{stack}, {stage.name}", stage.states, rows, list(map(str, range(stage.states.shape[1]))))
+                yield matrix_table(
+                    f"{stack}, {stage.name}", stage.states, rows, list(map(str, range(stage.states.shape[1])))
+                )
                 if stage.weights is not None:
                     keys = numbered(data.source if stage.kind == AttentionKind.CROSS else tokens)
-                    yield Table(f"{stack}, {stage.name}, weights", stage.weights, rows, keys)
-        yield Table("probability", data.probabilities[:, None], numbered(data.written), ["probability"])
+                    yield matrix_table(f"{stack}, {stage.name}, weights", stage.weights, rows, keys)
+        yield column_table("probability", numbered(data.written), {"probability": data.probabilities})
 
     def checks(self, lab: Lab, seen: Inspection, trace: Trace, data: OverviewData) -> Iterator[Check]:
         """Runs the whole pass again in double precision; compares with the decoding."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import plotly.graph_objects as go
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check
-from transformer.figures.tables import Table
 
 D = TypeVar("D")
 
@@ -79,8 +79,8 @@ class View(Protocol[D]):
         """Draws the picture."""
         ...
 
-    def tables(self, data: D) -> tuple[Table, ...]:
-        """Returns the numbers, labelled, for files."""
+    def tables(self, data: D) -> tuple[DataFrame, ...]:
+        """Returns the numbers, labelled, for notebooks and files."""
         ...
 
     def checks(self, *subject_and_data: Any, **_: Any) -> Iterable[Check]:
@@ -129,7 +129,7 @@ def about(view: View[Any]) -> str:
 
 
 def program(view: View[Any], subject: Subject) -> str:
-    """Returns a Python program that makes the view's data and shows its figure, with `transformer` alone."""
+    """Returns a Python program that makes the view's data and tables and shows its figure, with `transformer` alone."""
     origin = subject.origin
     imports = {*origin.imports, *(f"from {kind.__module__} import {kind.__name__}" for kind in _classes(view))}
     lines = [
@@ -139,6 +139,7 @@ def program(view: View[Any], subject: Subject) -> str:
         *origin.lines,
         f"view = {view!r}",
         f"data = view.data({', '.join(vars(subject))})",
+        "tables = view.tables(data)  # pandas DataFrames",
     ]
     if isinstance(view, Document):
         path = f"{file_name(view, subject)}.html"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
+from pandas import DataFrame
 
 from transformer.capsules.contents import SavedFigure
-from transformer.figures.tables import Table
 from transformer.reports.report import Section, section_of
 from transformer.views.view import Subject, View, title_of
 
@@ -30,7 +30,7 @@ class ShownFigure:
         return title_of(self.view)
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[DataFrame, ...]:
         """Returns its numbers."""
         return self.view.tables(self.data)
 

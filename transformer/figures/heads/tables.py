@@ -147,7 +147,7 @@ def effect_map(
     )  # fmt: skip
 
 
-def column_table(
+def column_map(
     values: Float[ndarray, "head column"],
     heads: Sequence[str],
     columns: Sequence[str],

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 import plotly.graph_objects as go
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.aggregation import Unit, row_entropy
 from transformer.analysis.attention.weight_checks import check_recorded
 from transformer.analysis.checks import Check, agree
 from transformer.figures.attention.matrix import AXIS_TITLES
-from transformer.figures.tables import Table
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import KindName
@@ -83,7 +83,7 @@ class AttentionEntropy:
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
         return draw_matrix(self, data, dark)
 
-    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+    def tables(self, data: MatrixData) -> tuple[DataFrame, ...]:
         return value_tables(self.quantity, data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:

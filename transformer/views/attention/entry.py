@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
+from pandas import DataFrame
 
 from transformer.analysis.attention.entry import Entry
 from transformer.analysis.attention.entry_checks import check_entry
 from transformer.analysis.checks import Check
 from transformer.figures.attention.entry import products_figure, shares_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
@@ -82,11 +83,11 @@ class EntryProducts(_OneEntry):
             dark=dark,
         )
 
-    def tables(self, data: EntryData) -> tuple[Table, ...]:
+    def tables(self, data: EntryData) -> tuple[DataFrame, ...]:
         """q, k and the terms of their score."""
         q, k = data.entry.q.astype(np.float64), data.entry.k.astype(np.float64)
-        values = np.stack([q, k, data.entry.products], axis=-1)
-        return (Table("products", values, [f"dimension {i}" for i in range(len(q))], ["q", "k", "term"]),)
+        columns = {"q": q, "k": k, "term": data.entry.products}
+        return (column_table("products", [f"dimension {i}" for i in range(len(q))], columns),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +101,17 @@ class EntryShares(_OneEntry):
         parts = data.entry.parts
         return shares_figure(list(parts), list(parts.values()), kind=self.kind, dark=dark)
 
-    def tables(self, data: EntryData) -> tuple[Table, ...]:
+    def tables(self, data: EntryData) -> tuple[DataFrame, ...]:
         """The parts of the output, and the entry's whole row."""
         entry, parts = data.entry, data.entry.parts
-        row = [entry.scores, entry.allowed, entry.numerators, entry.weights, entry.shares[entry.head]]
-        columns = ["score", "allowed", "exp(score - largest)", "weight", "share"]
+        row = {
+            "score": entry.scores,
+            "allowed": entry.allowed,
+            "exp(score - largest)": entry.numerators,
+            "weight": entry.weights,
+            "share": entry.shares[entry.head],
+        }
         return (
-            Table("share", np.array(list(parts.values()))[:, None], list(parts), ["of the output"]),
-            Table("row", np.stack(row, axis=-1), numbered(data.keys), columns),
+            column_table("share", list(parts), {"of the output": np.array(list(parts.values()))}),
+            column_table("row", numbered(data.keys), row),
         )

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.aggregation import Marks, below, leave_out, merge_words, renormalise
 from transformer.analysis.attention.matrix_checks import put_together
@@ -17,7 +18,7 @@ from transformer.analysis.attention.weight_checks import check_recorded, recorde
 from transformer.analysis.checks import Check, agree, check_decoding
 from transformer.figures import bertviz
 from transformer.figures.export import overview_figure
-from transformer.figures.tables import Table, head_tables
+from transformer.figures.tables import head_tables
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
@@ -69,7 +70,7 @@ class AllHeads:
         off, at_mean = _places(data.off), _places(data.at_mean)
         return overview_figure(data.weights, kind=self.kind, mask=data.mask, off=off, at_mean=at_mean, dark=dark)
 
-    def tables(self, data: AllHeadsData) -> tuple[Table, ...]:
+    def tables(self, data: AllHeadsData) -> tuple[DataFrame, ...]:
         """A table for each head."""
         return head_tables(data.weights, data.queries, data.keys)
 
@@ -197,7 +198,7 @@ class Bertviz:
         off, at_mean = _places(data.off), _places(data.at_mean)
         return overview_figure(data.weights, kind=self.kind, off=off, at_mean=at_mean, dark=dark)
 
-    def tables(self, data: BertvizData) -> tuple[Table, ...]:
+    def tables(self, data: BertvizData) -> tuple[DataFrame, ...]:
         """A table for each head; of the neuron view also its q and k."""
         tables = head_tables(data.weights, data.queries, data.keys)
         if data.q is None or data.k is None:

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.aggregation import (
     Combination,
@@ -31,7 +32,6 @@ from transformer.analysis.attention.weight_checks import check_recorded
 from transformer.analysis.checks import Check, agree
 from transformer.figures.attention.matrix import AXIS_TITLES
 from transformer.figures.attention.token_lines import lines_figure
-from transformer.figures.tables import Table
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
@@ -161,7 +161,7 @@ class HeadMatrix:
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
         return draw_matrix(self, data, dark)
 
-    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+    def tables(self, data: MatrixData) -> tuple[DataFrame, ...]:
         """Returns every value, also those that a threshold hides."""
         return value_tables(self.quantity, data)
 
@@ -250,7 +250,7 @@ class AttentionRollout:
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
         return draw_matrix(self, data, dark)
 
-    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+    def tables(self, data: MatrixData) -> tuple[DataFrame, ...]:
         """Returns every value, also those that a threshold hides."""
         return value_tables(self.quantity, data)
 
@@ -316,7 +316,7 @@ class TokenLines:
             dark=dark,
         )
 
-    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+    def tables(self, data: MatrixData) -> tuple[DataFrame, ...]:
         """Returns every value, also those that a threshold hides."""
         return self.of.tables(data)
 

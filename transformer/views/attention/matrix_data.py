@@ -9,11 +9,12 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.aggregation import Marks, group_tokens, leave_out, renormalise
 from transformer.figures.export import matrix_figure
 from transformer.figures.labels import WORD_START
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import KindName
@@ -140,9 +141,9 @@ def draw_matrix(view: DrawnMatrix, data: MatrixData, dark: bool) -> go.Figure:
     )
 
 
-def value_tables(quantity: str, data: MatrixData) -> tuple[Table, ...]:
+def value_tables(quantity: str, data: MatrixData) -> tuple[DataFrame, ...]:
     """Returns the values of a matrix as its one table."""
-    return (Table(quantity, data.values, numbered(data.rows.typed), numbered(data.columns.typed)),)
+    return (matrix_table(quantity, data.values, numbered(data.rows.typed), numbered(data.columns.typed)),)
 
 
 def without_marks(made: MatrixData, marks: Marks) -> MatrixData:

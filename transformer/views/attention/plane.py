@@ -9,11 +9,12 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 from torch import Tensor
 
 from transformer.analysis.checks import Check, agree
 from transformer.figures.attention.plane import plane_figure
-from transformer.figures.tables import Table
+from transformer.figures.tables import matrix_table
 from transformer.model.attention import explicit_attention
 from transformer.model.scores import DotProduct
 from transformer.views.view import OF_FIGURE, Origin
@@ -83,13 +84,15 @@ class AttentionInPlane:
         points = data.query, data.keys, data.values
         return plane_figure(*points, data.weights, data.output, hull=self.hull, dark=dark)
 
-    def tables(self, data: PlaneData) -> tuple[Table, ...]:
+    def tables(self, data: PlaneData) -> tuple[DataFrame, ...]:
         """Returns a row for each token, and the query with the output."""
         rows = [f"token {name}" for name in names_of(len(data.keys))]
         columns = ["key x", "key y", "value x", "value y", "score", "weight"]
         values = np.column_stack((data.keys, data.values, data.scores, data.weights))
         ends = np.stack((data.query, data.output))
-        return Table("tokens", values, rows, columns), Table("query and output", ends, ["query", "output"], ["x", "y"])
+        return matrix_table("tokens", values, rows, columns), matrix_table(
+            "query and output", ends, ["query", "output"], ["x", "y"]
+        )
 
     def checks(
         self, query: Point, keys: tuple[Point, ...], values: tuple[Point, ...], data: PlaneData

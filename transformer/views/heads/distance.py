@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.mask_reference import may_see
 from transformer.analysis.checks import Check, agree
@@ -18,7 +19,7 @@ from transformer.analysis.heads.survey_checks import drawn_part
 from transformer.data.batches import pair_batches
 from transformer.figures import theme
 from transformer.figures.heads.labels import Sublayer, head_name
-from transformer.figures.tables import Table
+from transformer.figures.tables import matrix_table
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Recorder
@@ -114,9 +115,9 @@ class AttentionDistance:
         widest = max(_PIXELS * len(x), _PIXELS_OF_NAME * len(rows))
         return fig.update_layout(meta={"smallest_width": 60 + widest})
 
-    def tables(self, data: DistanceData) -> tuple[Table, ...]:
+    def tables(self, data: DistanceData) -> tuple[DataFrame, ...]:
         """Returns the numbers, a row for each head."""
-        return (Table("distance in tokens", data.tokens, [head_name(head) for head in data.heads], _COLUMNS),)
+        return (matrix_table("distance in tokens", data.tokens, [head_name(head) for head in data.heads], _COLUMNS),)
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: DistanceData) -> Iterator[Check]:
         """Adds up distances and their squares over the queries of each sentence."""

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check
 from transformer.analysis.heads.pair_sample import PairSample
@@ -19,7 +20,7 @@ from transformer.figures import theme
 from transformer.figures.axes import hover
 from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.figures.lines import line, points
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.view import OF_FIGURE
@@ -110,12 +111,12 @@ class LayerEntropy:
         style = {"mode": "lines+markers", "marker": large, "error_y": spread, "cliponaxis": False}
         yield line(x, mean, colour, name=AttentionKind(kind).short, **style) | hover(texts)
 
-    def tables(self, data: LayerEntropyData) -> tuple[Table, ...]:
+    def tables(self, data: LayerEntropyData) -> tuple[DataFrame, ...]:
         """Returns a row for each layer of a kind, then one for each head."""
         names = [head_name(head) for head in data.heads]
         return (
-            Table("layers, nats", data.of_layers, [Sublayer.of(at).name for at in data.sublayers], _COLUMNS),
-            Table("heads, nats", data.of_heads[:, None], names, ["entropy"]),
+            matrix_table("layers, nats", data.of_layers, [Sublayer.of(at).name for at in data.sublayers], _COLUMNS),
+            column_table("heads, nats", names, {"entropy": data.of_heads}),
         )
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: LayerEntropyData) -> Iterator[Check]:

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check
 from transformer.analysis.heads.ablation_checks import check_output_effects, check_validation_importance
@@ -23,7 +24,7 @@ from transformer.figures.heads.bars import Bar, ranking
 from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.figures.heads.tables import head_map
 from transformer.figures.labels import typeset
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.views.heads.subjects import Removal, means_of
@@ -86,12 +87,17 @@ class OutputImportance:
     def figure(self, data: OutputImportanceData, *, dark: bool = False) -> go.Figure:
         return _map(data.map, "nats", self.chosen, dark)
 
-    def tables(self, data: OutputImportanceData) -> tuple[Table, ...]:
+    def tables(self, data: OutputImportanceData) -> tuple[DataFrame, ...]:
         """The map, and all that was measured of each head."""
-        columns = ["KL divergence", "step", "before", "after", "instead"]
-        values = np.array([data.kl_divergence, data.step, data.before, data.after, data.instead]).T
+        columns = {
+            "KL divergence": data.kl_divergence,
+            "step": data.step,
+            "before": data.before,
+            "after": data.after,
+            "instead": data.instead,
+        }
         names = [head_name(head) for head in data.heads]
-        return data.map.table(QUANTITIES["sentence"]), Table("without each head", values, names, columns)
+        return data.map.table(QUANTITIES["sentence"]), column_table("without each head", names, columns)
 
     def checks(
         self, lab: Lab, seen: Inspection, removal: Removal, effects: Effects, data: OutputImportanceData
@@ -132,8 +138,8 @@ class RankingData:
             for head, row in zip(self.heads, self.values.tolist(), strict=True)
         ]
 
-    def table(self, quantity: str) -> Table:
-        return Table(quantity, self.values, [bar.name for bar in self.bars()], _ENDS[: self.values.shape[1]])
+    def table(self, quantity: str) -> DataFrame:
+        return matrix_table(quantity, self.values, [bar.name for bar in self.bars()], _ENDS[: self.values.shape[1]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +160,7 @@ class OutputRanking:
         """A dot for each head."""
         return ranking(data.bars(), quantity=QUANTITIES["sentence"], dark=dark)
 
-    def tables(self, data: RankingData) -> tuple[Table, ...]:
+    def tables(self, data: RankingData) -> tuple[DataFrame, ...]:
         return (data.table(QUANTITIES["sentence"]),)
 
     def checks(
@@ -213,15 +219,16 @@ class ValidationImportanceMap:
         rows = [tuple(notes[start : start + width]) for start in range(0, len(notes), width)]
         return _map(replace(data.map, notes=tuple(rows)), unit, self.chosen, dark)
 
-    def tables(self, data: ValidationData) -> tuple[Table, ...]:
+    def tables(self, data: ValidationData) -> tuple[DataFrame, ...]:
         """The map, both changes, and what they are changes of."""
         names = [head_name(head) for head in data.heads]
-        whole = np.array([[*data.whole, data.n_pairs, data.n_tokens]])
+        loss, exact_match = data.whole
+        whole = {"loss": loss, "exact match": exact_match, "pairs": data.n_pairs, "tokens": data.n_tokens}
         return (
             data.map.table(f"map of {self.measure}"),
-            Table(QUANTITIES["loss"], data.loss, names, _ENDS),
-            Table(QUANTITIES["exact_match"], data.exact_match, names, _ENDS),
-            Table("with all heads", whole, ["all heads"], ["loss", "exact match", "pairs", "tokens"]),
+            matrix_table(QUANTITIES["loss"], data.loss, names, _ENDS),
+            matrix_table(QUANTITIES["exact_match"], data.exact_match, names, _ENDS),
+            column_table("with all heads", ["all heads"], {name: np.array([value]) for name, value in whole.items()}),
         )
 
     def checks(
@@ -272,7 +279,7 @@ class ValidationRanking:
         """A dot with its interval for each head."""
         return ranking(data.bars(), quantity=QUANTITIES[self.measure], dark=dark)
 
-    def tables(self, data: RankingData) -> tuple[Table, ...]:
+    def tables(self, data: RankingData) -> tuple[DataFrame, ...]:
         """The changes and their intervals."""
         return (data.table(QUANTITIES[self.measure]),)
 

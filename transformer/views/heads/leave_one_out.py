@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.weight_checks import check_recorded, recomputed_attention
 from transformer.analysis.checks import Check, agree
@@ -18,8 +19,8 @@ from transformer.analysis.heads.leave_one_out_checks import check_faithfulness, 
 from transformer.analysis.steps.output_checks import check_labels
 from transformer.figures.heads.bars import dependence_bars, weight_against_effect
 from transformer.figures.heads.labels import head_name
-from transformer.figures.heads.tables import column_table, effect_map
-from transformer.figures.tables import Table, numbered
+from transformer.figures.heads.tables import column_map, effect_map
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.precise import in_double
@@ -57,9 +58,9 @@ class LeaveOneOut:
         """A row for each output token."""
         return effect_map(data.effect, data.targets, data.sources, dark=dark)
 
-    def tables(self, data: EffectData) -> tuple[Table, ...]:
+    def tables(self, data: EffectData) -> tuple[DataFrame, ...]:
         """The effects."""
-        return (Table("nats lost", data.effect, numbered(data.targets), numbered(data.sources)),)
+        return (matrix_table("nats lost", data.effect, numbered(data.targets), numbered(data.sources)),)
 
     def checks(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: EffectData) -> Iterator[Check]:
         """Hides each token in passes of its own."""
@@ -105,12 +106,12 @@ class TokenDependence:
         own = {"written": data.written, "whole": data.whole}
         return dependence_bars(data.weights, data.left, data.sources, kind="cross", dark=dark, **own)
 
-    def tables(self, data: DependenceData) -> tuple[Table, ...]:
+    def tables(self, data: DependenceData) -> tuple[DataFrame, ...]:
         """The weights and the probabilities."""
-        layers = [f"weight in layer {layer}" for layer in range(len(data.weights))]
-        values = np.column_stack((*data.weights, data.left, np.full(len(data.left), data.whole)))
-        columns = [*layers, "probability without it", "probability with nothing hidden"]
-        return (Table(data.written, values, numbered(data.sources), columns),)
+        columns = {f"weight in layer {layer}": weights for layer, weights in enumerate(data.weights)}
+        columns["probability without it"] = data.left
+        columns["probability with nothing hidden"] = np.full(len(data.left), data.whole)
+        return (column_table(data.written, numbered(data.sources), columns),)
 
     def checks(
         self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: DependenceData
@@ -171,14 +172,14 @@ class WeightAgainstEffect:
         sides = data.targets, data.sources
         return weight_against_effect(data.weights, data.effect, *sides, kind="cross", dark=dark)
 
-    def tables(self, data: WeightEffectData) -> tuple[Table, ...]:
+    def tables(self, data: WeightEffectData) -> tuple[DataFrame, ...]:
         """Weights, effects and correlations."""
         sides = numbered(data.targets), numbered(data.sources)
         own = data.faithfulness
         return (
-            Table("weight", data.weights, *sides),
-            Table("nats lost", data.effect, *sides),
-            Table(
+            matrix_table("weight", data.weights, *sides),
+            matrix_table("nats lost", data.effect, *sides),
+            matrix_table(
                 "rank correlation",
                 np.array([[own.per_token, own.n_tokens, own.pooled]]),
                 [head_name(self.head)],
@@ -236,11 +237,11 @@ class FaithfulnessTable:
         rho = data.values[:, [0, 2, 3]]
         columns = [FAITHFULNESS_COLUMNS[i] for i in (0, 2, 3)]
         limits = (-1.0, 1.0)
-        return column_table(rho, data.heads, columns, quantity="rank correlation", limits=limits, dark=dark)
+        return column_map(rho, data.heads, columns, quantity="rank correlation", limits=limits, dark=dark)
 
-    def tables(self, data: FaithfulnessData) -> tuple[Table, ...]:
+    def tables(self, data: FaithfulnessData) -> tuple[DataFrame, ...]:
         names = [head_name(head) for head in data.heads]
-        return (Table("rank correlation", data.values, names, FAITHFULNESS_COLUMNS),)
+        return (matrix_table("rank correlation", data.values, names, FAITHFULNESS_COLUMNS),)
 
     def checks(
         self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: FaithfulnessData

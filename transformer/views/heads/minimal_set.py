@@ -7,12 +7,13 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check
 from transformer.analysis.heads.ablation_checks import check_minimal_set
 from transformer.analysis.heads.minimal_set import MinimalSets, SearchPlan
 from transformer.figures.steps.outputs import outputs_figure
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 
@@ -66,14 +67,14 @@ class MinimalSetOutputs:
         changed = (data.ids != data.ids[0]) & (data.ids >= 0)
         return outputs_figure(data.pieces, data.names, changed, dark=dark)
 
-    def tables(self, data: MinimalSetData) -> tuple[Table, ...]:
+    def tables(self, data: MinimalSetData) -> tuple[DataFrame, ...]:
         """The token ids, by how much each set reaches the goal, and how many sets were tried."""
         sizes = [f"size {size}" for size in range(1, len(data.tried) + 1)]
         return (
-            Table("token ids", data.ids, data.names, [f"step {step}" for step in range(data.ids.shape[1])]),
-            Table("missed by, nats", data.margins[:, None], data.names[1:], ["nats"]),
-            Table("sets tried", data.tried[None], ["sets"], sizes),
-            Table("sets found", data.counts[None], ["sets"], ["sets", "heads of each"]),
+            matrix_table("token ids", data.ids, data.names, [f"step {step}" for step in range(data.ids.shape[1])]),
+            column_table("missed by, nats", data.names[1:], {"nats": data.margins}),
+            matrix_table("sets tried", data.tried[None], ["sets"], sizes),
+            matrix_table("sets found", data.counts[None], ["sets"], ["sets", "heads of each"]),
         )
 
     def checks(

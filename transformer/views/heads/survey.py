@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check
 from transformer.analysis.heads.addresses import HeadAt, sublayers_of
@@ -18,8 +19,8 @@ from transformer.analysis.heads.survey import Profile, Survey
 from transformer.analysis.heads.survey_checks import check_similarity, check_survey, value_of
 from transformer.figures.heads.bars import profile_bars
 from transformer.figures.heads.labels import COLUMN_NAMES, SHORT_NAMES, Sublayer, head_name, looked_at
-from transformer.figures.heads.tables import column_table, head_map, similarity_map
-from transformer.figures.tables import Table
+from transformer.figures.heads.tables import column_map, head_map, similarity_map
+from transformer.figures.tables import column_table, matrix_table
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
 
@@ -46,9 +47,9 @@ class MapData:
         """Returns the addresses of the heads, row by row."""
         return tuple(f"{row}.{head}" for row in self.sublayers for head in range(self.values.shape[1]))
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> DataFrame:
         rows = [Sublayer.of(row).name for row in self.sublayers]
-        return Table(name, self.values, rows, [f"head {head}" for head in range(self.values.shape[1])])
+        return matrix_table(name, self.values, rows, [f"head {head}" for head in range(self.values.shape[1])])
 
     def place(self, head: str) -> tuple[int, int] | None:
         """Returns the row and column of a head's address; None for an empty one."""
@@ -97,7 +98,7 @@ class PatternMap:
         chosen = data.place(self.chosen)
         return head_map(data.values, blocks, hover, quantity=quantity, limits=(0.0, top), chosen=chosen, dark=dark)
 
-    def tables(self, data: MapData) -> tuple[Table, ...]:
+    def tables(self, data: MapData) -> tuple[DataFrame, ...]:
         return (data.table(COLUMN_NAMES[self.column]),)
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: MapData) -> Iterator[Check]:
@@ -165,16 +166,16 @@ class PatternTable:
     def figure(self, data: PatternTableData, *, dark: bool = False) -> go.Figure:
         """The table with shaded cells."""
         columns = [SHORT_NAMES[name] for name in data.columns]
-        return column_table(
+        return column_map(
             data.values, data.heads, columns, quantity=MEASURES[self.measure].split(" with")[0], dark=dark
         )
 
-    def tables(self, data: PatternTableData) -> tuple[Table, ...]:
+    def tables(self, data: PatternTableData) -> tuple[DataFrame, ...]:
         """The table, and the numbers beside its own."""
         rows, columns = [head_name(head) for head in data.heads], [COLUMN_NAMES[name] for name in data.columns]
         other = MEASURES["peak" if self.measure == "weight" else "weight"]
         arrays = {MEASURES[self.measure]: data.values, other: data.other, "even head": data.even, "rows": data.rows}
-        return tuple(Table(name, array, rows, columns) for name, array in arrays.items())
+        return tuple(matrix_table(name, array, rows, columns) for name, array in arrays.items())
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: PatternTableData) -> Iterator[Check]:
         """Counts every column again by loops."""
@@ -244,14 +245,18 @@ class HeadProfile:
         titles = [looked_at(name, kind) for name in data.patterns]
         return profile_bars(data.weight.tolist(), data.even.tolist(), titles, kind=kind, dark=dark)
 
-    def tables(self, data: ProfileData) -> tuple[Table, ...]:
+    def tables(self, data: ProfileData) -> tuple[DataFrame, ...]:
         """The bars, then the numbers of whole rows."""
-        columns = ["mean weight", "an even head", "share of largest weights", "rows"]
-        bars = np.array([data.weight, data.even, data.peak, data.rows]).T
+        bars = {
+            "mean weight": data.weight,
+            "an even head": data.even,
+            "share of largest weights": data.peak,
+            "rows": data.rows,
+        }
         others = np.array([[*data.spread, *data.alignment]])
         return (
-            Table("by place", bars, data.patterns, columns),
-            Table("rows as a whole", others, [head_name(self.head)], [*_SPREAD, *_ALIGNMENT]),
+            column_table("by place", data.patterns, bars),
+            matrix_table("rows as a whole", others, [head_name(self.head)], [*_SPREAD, *_ALIGNMENT]),
         )
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: ProfileData) -> Iterator[Check]:
@@ -295,9 +300,9 @@ class HeadSimilarity:
         sizes = [len(group) for group in data.groups]
         return similarity_map(data.distances, self._names(data), kind=self.kind, sizes=sizes, dark=dark)
 
-    def tables(self, data: SimilarityData) -> tuple[Table, ...]:
+    def tables(self, data: SimilarityData) -> tuple[DataFrame, ...]:
         names = [head_name(head) for head in data.heads]
-        return (Table("distance", data.distances, names, names),)
+        return (matrix_table("distance", data.distances, names, names),)
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: SimilarityData) -> Iterator[Check]:
         """Takes the distances row by row, and the groups from all heads at each merger."""

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.checks import check_interval
@@ -18,7 +19,7 @@ from transformer.analysis.reach.vector_probe_checks import check_probe
 from transformer.figures import theme
 from transformer.figures.heatmap import Side, square_matrix
 from transformer.figures.lines import band, line
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.lab import Lab
 from transformer.views.view import OF_FIGURE
 
@@ -88,18 +89,20 @@ class Bottleneck:
         """Draws a row of cells for each length, or sentences by their length."""
         return _cells(data, dark) if self.shows == "positions" else _lines(data, dark, self.shows == "lengths")
 
-    def tables(self, data: BottleneckData) -> tuple[Table, ...]:
+    def tables(self, data: BottleneckData) -> tuple[DataFrame, ...]:
         """Returns the counts and intervals, a row for each length."""
         rows = [f"length {length}" for length in data.lengths]
         places = [f"position {place}" for place in range(data.right.shape[1])]
         by_position = {"read back": data.right, "low 95 %": data.low, "high 95 %": data.high, "guessed": data.guessed}
-        counts = np.column_stack((data.fitted, data.tested, *data.sentences))
         ends = np.column_stack((*data.sentences_low, *data.sentences_high))
         titles = ["read back", "written"]
+        shares = dict(zip(titles, data.sentences, strict=True))
         return (
-            Table("sentences", counts, rows, ["fitted", "tested", *titles]),
-            Table("sentences 95 %", ends, rows, [f"{title}, {end}" for end in ("low", "high") for title in titles]),
-            *(Table(name, values, rows, places) for name, values in by_position.items()),
+            column_table("sentences", rows, {"fitted": data.fitted, "tested": data.tested, **shares}),
+            matrix_table(
+                "sentences 95 %", ends, rows, [f"{title}, {end}" for end in ("low", "high") for title in titles]
+            ),
+            *(matrix_table(name, values, rows, places) for name, values in by_position.items()),
         )
 
     def checks(self, lab: Lab, found: VectorProbe, data: BottleneckData) -> Iterator[Check]:

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.pair_sample import PairSample
@@ -17,7 +18,7 @@ from transformer.figures import theme
 from transformer.figures.heatmap import Side, square_matrix
 from transformer.figures.labels import hover_label
 from transformer.figures.lines import line
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.families import AnyModel
@@ -79,12 +80,12 @@ class _Reach:
             margin={"l": 64, "r": 12, "t": 56, "b": 48},
         )  # fmt: skip
 
-    def tables(self, data: ReachData) -> tuple[Table, ...]:
+    def tables(self, data: ReachData) -> tuple[DataFrame, ...]:
         """Returns means and counts, a row for each model."""
         rows, columns = list(data.models), [f"distance {d}" for d in range(data.norm.shape[1])]
         return (
-            Table("mean length of the gradient", data.norm, rows, columns),
-            Table("pairs of tokens", data.count, rows, columns),
+            matrix_table("mean length of the gradient", data.norm, rows, columns),
+            matrix_table("pairs of tokens", data.count, rows, columns),
         )
 
     def _measured(self, labs: Sequence[Lab], pairs: Sequence[Sequence[tuple[Ids, Ids]]]) -> ReachData:
@@ -187,9 +188,9 @@ class GradientMap:
             dark=dark,
         )
 
-    def tables(self, data: MapData) -> tuple[Table, ...]:
+    def tables(self, data: MapData) -> tuple[DataFrame, ...]:
         """Returns the lengths, a row for each output token."""
-        return (Table("length of the gradient", data.norm, numbered(data.targets), numbered(data.sources)),)
+        return (matrix_table("length of the gradient", data.norm, numbered(data.targets), numbered(data.sources)),)
 
     def checks(self, labs: tuple[Lab, ...], seen: tuple[Inspection, ...], data: MapData) -> Iterator[Check]:
         """Takes the gradients again in double precision, and some by finite differences."""

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.importance import head_average
@@ -16,7 +17,7 @@ from transformer.analysis.steps.search_checks import check_search
 from transformer.analysis.steps.search_tree import Fate, Node, SearchTree
 from transformer.figures.attention.matrix import head_heatmap
 from transformer.figures.steps.search_tree import Candidate, search_figure
-from transformer.figures.tables import Table, column_table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.taps import Site
@@ -110,7 +111,7 @@ class BeamTree:
         ]
         return search_figure(shown, chosen=self.chosen, dark=dark)
 
-    def tables(self, data: BeamData) -> tuple[Table, ...]:
+    def tables(self, data: BeamData) -> tuple[DataFrame, ...]:
         """The candidates and the results."""
         columns = {
             "step": data.step,
@@ -149,9 +150,9 @@ def _results(lab: Lab, tree: SearchTree) -> tuple[BeamResult, ...]:
     )
 
 
-def _result_table(name: str, results: tuple[BeamResult, ...]) -> Table:
+def _result_table(name: str, results: tuple[BeamResult, ...]) -> DataFrame:
     values = np.array([(result.log_prob, result.score) for result in results]).reshape(-1, 2)
-    return Table(name, values, numbered([result.text for result in results]), ["log-probability", "score"])
+    return matrix_table(name, values, numbered([result.text for result in results]), ["log-probability", "score"])
 
 
 def _reason(node: Node, index: int, tree: SearchTree) -> str:
@@ -231,12 +232,12 @@ class HypothesisAttention:
         """A row for each token."""
         return head_heatmap(data.weights, data.tokens, data.keys, kind="cross", dark=dark)
 
-    def tables(self, data: HypothesisData) -> tuple[Table, ...]:
+    def tables(self, data: HypothesisData) -> tuple[DataFrame, ...]:
         """The weights, and the tokens' probabilities."""
         rows = numbered(data.tokens)
         return (
-            Table("weight", data.weights, rows, numbered(data.keys)),
-            Table("probability", data.probabilities[:, None], rows, ["probability"]),
+            matrix_table("weight", data.weights, rows, numbered(data.keys)),
+            column_table("probability", rows, {"probability": data.probabilities}),
         )
 
     def checks(

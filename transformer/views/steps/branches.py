@@ -7,13 +7,14 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.branches import branch_changes, prefix_tree
 from transformer.analysis.steps.output_checks import SlowReader, check_changes, check_labels, check_written
 from transformer.figures.steps.branches import TreeToken, branches_figure, two_branches_figure
 from transformer.figures.steps.outputs import outputs_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.views.steps.candidates import WITHOUT
@@ -75,12 +76,11 @@ class _Outputs:
             )
         return tuple(found)
 
-    def tables(self, data: BranchesData) -> tuple[Table, ...]:
+    def tables(self, data: BranchesData) -> tuple[DataFrame, ...]:
         """The probabilities of each output."""
         named = zip(numbered([branch.name for branch in data]), data, strict=True)
         return tuple(
-            Table(name, branch.probabilities[:, None], numbered(branch.tokens), ["probability"])
-            for name, branch in named
+            column_table(name, numbered(branch.tokens), {"probability": branch.probabilities}) for name, branch in named
         )
 
     def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:

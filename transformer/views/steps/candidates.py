@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.weight_checks import check_recorded
 from transformer.analysis.checks import Check, agree
@@ -14,7 +15,7 @@ from transformer.analysis.heads.importance import head_average
 from transformer.analysis.steps.candidates import candidates, rank
 from transformer.analysis.steps.output_checks import SlowReader, check_labels
 from transformer.figures.steps.candidates import candidate_bars, row_bars
-from transformer.figures.tables import Table, column_table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
@@ -102,7 +103,7 @@ class StepCandidates:
             dark=dark,
         )
 
-    def tables(self, data: CandidatesData) -> tuple[Table, ...]:
+    def tables(self, data: CandidatesData) -> tuple[DataFrame, ...]:
         """The probabilities."""
         columns = {"probability": data.probabilities, WITHOUT: data.baseline}
         return (column_table("probability", numbered(data.tokens), columns),)
@@ -182,11 +183,11 @@ class StepAttention:
         """A bar for each key."""
         return row_bars(data.weights, data.keys, kind=self.kind, before=data.baseline, dark=dark)
 
-    def tables(self, data: AttentionRowData) -> tuple[Table, ...]:
+    def tables(self, data: AttentionRowData) -> tuple[DataFrame, ...]:
         """The weights."""
         rows = {data.query: data.weights, f"{data.query}, {WITHOUT}": data.baseline}
         kept = {name: values for name, values in rows.items() if values is not None}
-        return (Table("weight", np.stack(list(kept.values())), list(kept), numbered(data.keys)),)
+        return (matrix_table("weight", np.stack(list(kept.values())), list(kept), numbered(data.keys)),)
 
     def checks(self, lab: Lab, seen: Inspection, data: AttentionRowData) -> Iterator[Check]:
         """Computes all weights of the decoding from q, k and masks, and reads the step again in double precision."""

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.candidates import candidates, rank
@@ -15,7 +16,7 @@ from transformer.analysis.steps.checks import check_contributions_of_parts, chec
 from transformer.analysis.steps.logit_lens import LogitLens, Part
 from transformer.analysis.steps.output_checks import SlowReader
 from transformer.figures.steps.logit_lens import Depth, Share, contribution_bars, lens_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind
@@ -70,12 +71,12 @@ class LogitLensDepths:
             depths.append(Depth(name, tokens, found.probabilities, *self._followed(row, data.written), before))
         return lens_figure(depths, data.tokens[data.written], before_name="without switches", dark=dark)
 
-    def tables(self, data: LensData) -> tuple[Table, ...]:
+    def tables(self, data: LensData) -> tuple[DataFrame, ...]:
         """All log-probabilities at each depth."""
         columns = numbered(data.tokens)
-        tables = [Table("log-probability", data.log_probs, data.names, columns)]
+        tables = [matrix_table("log-probability", data.log_probs, data.names, columns)]
         if data.baseline is not None:
-            tables.append(Table(f"log-probability {WITHOUT}", data.baseline, data.names, columns))
+            tables.append(matrix_table(f"log-probability {WITHOUT}", data.baseline, data.names, columns))
         return tuple(tables)
 
     def checks(
@@ -161,7 +162,7 @@ class LogitContributions:
         shares.append(Share("together", data.difference, None, data.baseline_difference))
         return contribution_bars(shares, raised=data.written, lowered=data.against, before_name=WITHOUT, dark=dark)
 
-    def tables(self, data: ContributionsData) -> tuple[Table, ...]:
+    def tables(self, data: ContributionsData) -> tuple[DataFrame, ...]:
         """Every part by itself, and the difference."""
         tables = [_table("contribution", data.parts, data.difference)]
         if data.baseline is not None and data.baseline_difference is not None:
@@ -195,6 +196,6 @@ class LogitContributions:
             yield agree(claim, difference, row[pair[0]] - row[pair[1]], scale, how)
 
 
-def _table(name: str, parts: Contributions, difference: float) -> Table:
+def _table(name: str, parts: Contributions, difference: float) -> DataFrame:
     values = np.array([*(value for _, value in parts), difference])
-    return Table(name, values[:, None], [*(part.title for part, _ in parts), "together"], ["logits"])
+    return column_table(name, [*(part.title for part, _ in parts), "together"], {"logits": values})

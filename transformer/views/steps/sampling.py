@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.branches import prefix_tree
@@ -21,7 +22,7 @@ from transformer.analysis.steps.output_checks import (
 from transformer.analysis.steps.samples import Sample, Sampling, draw_samples
 from transformer.figures.steps.branches import TreeToken, branches_figure
 from transformer.figures.steps.candidates import candidate_bars
-from transformer.figures.tables import Table, column_table, numbered
+from transformer.figures.tables import column_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.views.steps.candidates import WITHOUT, check_step
@@ -78,7 +79,7 @@ class SamplingDistribution(Sampling):
             dark=dark,
         )
 
-    def tables(self, data: DistributionData) -> tuple[Table, ...]:
+    def tables(self, data: DistributionData) -> tuple[DataFrame, ...]:
         """All log-probabilities."""
         columns = {"the model's own": data.log_probs, "drawn from": data.drawn_from, WITHOUT: data.baseline}
         return (column_table("log-probability", numbered(data.tokens), columns),)
@@ -160,7 +161,7 @@ class SampleTree(Sampling):
             )
         return branches_figure(nodes, dark=dark)
 
-    def tables(self, data: SamplesData) -> tuple[Table, ...]:
+    def tables(self, data: SamplesData) -> tuple[DataFrame, ...]:
         """The outputs with their counts and log-probabilities."""
         tables = [_sample_table("samples", data.samples, [" ".join(tokens) for tokens in data.tokens])]
         if data.baseline is not None:
@@ -185,6 +186,7 @@ class SampleTree(Sampling):
         return draw_samples(lab.model, seen.source_ids, switches, self, n=self.n, seed=self.seed)
 
 
-def _sample_table(name: str, samples: Sequence[Sample], outputs: Sequence[str]) -> Table:
-    values = np.array([(sample.count, sample.log_prob) for sample in samples], dtype=np.float64)
-    return Table(name, values, numbered(outputs), ["count", "log-probability"])
+def _sample_table(name: str, samples: Sequence[Sample], outputs: Sequence[str]) -> DataFrame:
+    counts, log_probs = zip(*((sample.count, sample.log_prob) for sample in samples), strict=True)
+    columns = {"count": np.array(counts), "log-probability": np.array(log_probs)}
+    return column_table(name, numbered(outputs), columns)

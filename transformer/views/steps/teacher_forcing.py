@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.exposure_bias import (
@@ -19,7 +20,7 @@ from transformer.analysis.steps.exposure_bias import (
 from transformer.analysis.steps.output_checks import SlowReader, check_exposure, check_labels, check_reference_losses
 from transformer.data.corpora import load_corpus
 from transformer.figures.steps.teacher_forcing import Measured, exposure_figure, losses_figure
-from transformer.figures.tables import Table, column_table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 
@@ -61,13 +62,13 @@ class TeacherForcedReference:
             dark=dark,
         )
 
-    def tables(self, data: ReferenceData) -> tuple[Table, ...]:
+    def tables(self, data: ReferenceData) -> tuple[DataFrame, ...]:
         """The losses."""
         rows = {"teacher-forced": data.losses.forced_loss, "free-running": data.losses.free_loss}
         if data.baseline is not None:
             rows["teacher-forced, without the switches"] = data.baseline.forced_loss
             rows["free-running, without the switches"] = data.baseline.free_loss
-        return (Table("loss", np.stack(list(rows.values())), list(rows), numbered(data.tokens)),)
+        return (matrix_table("loss", np.stack(list(rows.values())), list(rows), numbered(data.tokens)),)
 
     def checks(self, lab: Lab, seen: Inspection, data: ReferenceData) -> Iterator[Check]:
         """Reads the reference and the model's own output again, in double precision."""
@@ -122,7 +123,7 @@ class ExposureBias:
         """The bias with its interval, and below it the shares of right tokens."""
         return exposure_figure([_measured(at) for at in data.positions], dark=dark)
 
-    def tables(self, data: ExposureData) -> tuple[Table, ...]:
+    def tables(self, data: ExposureData) -> tuple[DataFrame, ...]:
         """All columns."""
         columns = {
             "bias": data.bias,

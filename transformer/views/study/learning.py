@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.checkpoints.settings import METRICS_FILE
 from transformer.experiments.plan import TARGET, Study, StudyRun
 from transformer.figures.positions.study import Learning, learning_figure
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table
 from transformer.runs.run_folder import metrics
 from transformer.runs.status import RunError, run_folder
 from transformer.views.study.lengths import study_content
@@ -49,14 +50,13 @@ class StudyLearning:
         """A line for each run, a colour for each kind of positions."""
         return learning_figure(data.curves, data.kinds, budget=data.budget, target=TARGET, dark=dark)
 
-    def tables(self, data: LearningData) -> tuple[Table, ...]:
+    def tables(self, data: LearningData) -> tuple[DataFrame, ...]:
         """Exact match of each run at each evaluation."""
         return tuple(
-            Table(
+            column_table(
                 f"{curve.name}, seed {curve.seed}",
-                curve.exact_match[:, None],
                 [f"step {step}" for step in curve.step],
-                ["exact match"],
+                {"exact match": curve.exact_match},
             )
             for curve in data.curves
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.checks import check_interval
@@ -19,7 +20,7 @@ from transformer.experiments.plan import LENGTH_TASKS, Study
 from transformer.experiments.study import STUDY_FILE, study_folder
 from transformer.experiments.verdict import JUST_BEYOND, Share, length_curves, share_of
 from transformer.figures.positions.study import ByLength, lengths_figure
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table
 from transformer.lab import Lab
 from transformer.model.position_extension import Extension, extended
 from transformer.model.precise import in_double
@@ -57,21 +58,24 @@ class _Lengths:
         """A line with its interval for each curve; the lengths of training are shaded."""
         return lengths_figure(data.curves, data.kinds, trained_to=data.trained_to, dark=dark)
 
-    def tables(self, data: LengthsData) -> tuple[Table, ...]:
+    def tables(self, data: LengthsData) -> tuple[DataFrame, ...]:
         """Counts and intervals, by length and by range."""
         titles = ["right", "of", "low 95 %", "high 95 %"]
         by_length = (
-            Table(
+            column_table(
                 curve.name,
-                np.column_stack((curve.right, curve.count, curve.low, curve.high)),
                 [f"length {length}" for length in curve.length],
-                titles,
+                dict(zip(titles, (curve.right, curve.count, curve.low, curve.high), strict=True)),
             )
             for curve in data.curves
         )
         names = [curve.name for curve in data.curves]
         by_range = (
-            Table(f"lengths {each.first} to {each.last}", np.array(list(map(astuple, each.shares))), names, titles)
+            column_table(
+                f"lengths {each.first} to {each.last}",
+                names,
+                dict(zip(titles, map(np.array, zip(*map(astuple, each.shares), strict=True)), strict=True)),
+            )
             for each in data.ranges
         )
         return (*by_length, *by_range)

@@ -9,13 +9,14 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.checks import check_interval
 from transformer.experiments.plan import TARGET, Study
 from transformer.experiments.verdict import JUST_BEYOND, Share, Spread, verdicts
 from transformer.figures.positions.study import verdict_figure
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.model.position_extension import Extension
 from transformer.views.study.lengths import counts_in_file, study_content
 
@@ -86,18 +87,18 @@ class StudyVerdict:
             columns["all lengths beyond"] = np.column_stack((share, low, high))
         return verdict_figure(data.kinds, columns, dark=dark)
 
-    def tables(self, data: VerdictData) -> tuple[Table, ...]:
+    def tables(self, data: VerdictData) -> tuple[DataFrame, ...]:
         """Every number, a row for each kind."""
         seeds = [f"run {i}" for i in range(data.steps_to_target.shape[1])]
         return (
-            Table(f"steps to {TARGET}", data.steps_to_target, data.kinds, seeds),
-            Table("exact match, held out", data.exact_match, data.kinds, SPREAD),
-            Table("BLEU", data.bleu, data.kinds, SPREAD),
-            Table("just beyond", data.near, data.kinds, SHARE),
-            Table("all lengths beyond", data.beyond, data.kinds, SHARE),
-            Table("tokens per second", data.tokens_per_s, data.kinds, SPREAD),
-            Table("parameters", data.parameters[:, None], data.kinds, ["parameters"]),
-            Table("runs", data.n_runs[:, None], data.kinds, ["runs"]),
+            matrix_table(f"steps to {TARGET}", data.steps_to_target, data.kinds, seeds),
+            matrix_table("exact match, held out", data.exact_match, data.kinds, SPREAD),
+            matrix_table("BLEU", data.bleu, data.kinds, SPREAD),
+            matrix_table("just beyond", data.near, data.kinds, SHARE),
+            matrix_table("all lengths beyond", data.beyond, data.kinds, SHARE),
+            matrix_table("tokens per second", data.tokens_per_s, data.kinds, SPREAD),
+            column_table("parameters", data.kinds, {"parameters": data.parameters}),
+            column_table("runs", data.kinds, {"runs": data.n_runs}),
         )
 
     def checks(self, study: Study, data: VerdictData) -> Iterator[Check]:

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.tokens.embeddings import (
@@ -21,7 +22,7 @@ from transformer.analysis.tokens.embeddings import (
     neighbours,
     principal_plane,
 )
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.figures.tokens.embeddings import cosine_bars, embedding_map
 from transformer.lab import Lab
 
@@ -70,13 +71,13 @@ class EmbeddingMap:
         given = data.tokens, data.groups, GROUPS, plane.places, plane.shares, data.picked, data.nearest.ids
         return embedding_map(*given, dark=dark)
 
-    def tables(self, data: MapData) -> tuple[Table, ...]:
+    def tables(self, data: MapData) -> tuple[DataFrame, ...]:
         """The place of each token, the variance of both components, and the neighbours."""
         near = data.nearest
         return (
-            Table("places", data.plane.places, numbered(data.tokens), ["component 1", "component 2"]),
-            Table("variance", data.plane.shares[:, None], ["component 1", "component 2"], ["share"]),
-            Table("neighbours", near.cosines[:, None], [data.tokens[token] for token in near.ids], ["cosine"]),
+            matrix_table("places", data.plane.places, numbered(data.tokens), ["component 1", "component 2"]),
+            column_table("variance", ["component 1", "component 2"], {"share": data.plane.shares}),
+            column_table("neighbours", [data.tokens[token] for token in near.ids], {"cosine": near.cosines}),
         )
 
     def checks(self, lab: Lab, data: MapData) -> Iterator[Check]:
@@ -130,10 +131,10 @@ class NearestTokens:
         """A bar for each."""
         return cosine_bars(data.tokens, data.nearest.cosines, dark=dark)
 
-    def tables(self, data: NearestData) -> tuple[Table, ...]:
+    def tables(self, data: NearestData) -> tuple[DataFrame, ...]:
         """The cosine of each, by its id."""
-        values = np.column_stack((data.nearest.ids, data.nearest.cosines))
-        return (Table("neighbours", values, numbered(data.tokens), ["id", "cosine"]),)
+        columns = {"id": data.nearest.ids, "cosine": data.nearest.cosines}
+        return (column_table("neighbours", numbered(data.tokens), columns),)
 
     def checks(self, lab: Lab, data: NearestData) -> Iterator[Check]:
         """Reads the vectors from passes and compares the token with every other, one by one."""

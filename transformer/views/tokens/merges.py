@@ -8,10 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.data.corpus_cache import LearnedTokenizer
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, numbered
 from transformer.figures.tokens.merges import Block, merges_figure
 from transformer.lab import Lab
 from transformer.text.merges import Merge, marked, merge_ranks, merges, spelled
@@ -64,12 +65,12 @@ class BpeMerges:
             blocks += [Block(merge.piece, start, step, says) for start in merge.starts]
         return merges_figure(blocks, self.step, dark=dark)
 
-    def tables(self, data: MergesData) -> tuple[Table, ...]:
+    def tables(self, data: MergesData) -> tuple[DataFrame, ...]:
         """The rank of each merge, and the pieces that are left."""
         rows = numbered([f"{merge.left} + {merge.right}" for merge in data.merges])
         ranks = np.array([merge.rank for merge in data.merges], dtype=np.int64)
-        counts = Table("pieces", data.counts[:, None], [f"{i} merges" for i in range(len(data.counts))], ["pieces"])
-        return Table("merges", ranks[:, None], rows, ["merges learned before it"]), counts
+        counts = column_table("pieces", [f"{i} merges" for i in range(len(data.counts))], {"pieces": data.counts})
+        return column_table("merges", rows, {"merges learned before it": ranks}), counts
 
     def checks(self, source: Lab | LearnedTokenizer, text: str, data: MergesData) -> Iterator[Check]:
         """Asks the tokenizer itself for the tokens, and follows the boundaries between pieces."""

@@ -8,11 +8,12 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.tokens.reference import pieces_again
 from transformer.data.corpus_cache import LearnedTokenizer
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, numbered
 from transformer.figures.tokens.merges import Block, merges_figure
 from transformer.lab import Lab
 from transformer.text.token_ids import valid_text
@@ -51,9 +52,9 @@ class TextTokens:
         blocks = [Block(token, start, 0, f"token {i}, number {number}") for i, (start, token, number) in placed]
         return merges_figure(blocks, 0, dark=dark)
 
-    def tables(self, data: TokensData) -> tuple[Table, ...]:
+    def tables(self, data: TokensData) -> tuple[DataFrame, ...]:
         """The number of each token."""
-        return (Table("tokens", data.ids[:, None], numbered(data.tokens), ["number"]),)
+        return (column_table("tokens", numbered(data.tokens), {"number": data.ids}),)
 
     def checks(self, source: Lab | LearnedTokenizer, text: str, data: TokensData) -> Iterator[Check]:
         """Cuts the text by plain Python, and looks each token up in the vocabulary."""

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import plotly.graph_objects as go
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.tokens.reference import UNKNOWN, pieces_again
@@ -13,7 +13,7 @@ from transformer.analysis.tokens.vocabulary_sizes import SizeCurve, both_sides, 
 from transformer.config import CorpusConfig
 from transformer.data.corpora import load_corpus
 from transformer.data.corpus_cache import loaded
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table
 from transformer.figures.tokens.vocabulary import Line, vocabulary_figure
 from transformer.text.pairs import words
 from transformer.text.tokenizer import Tokenizer, TokenizerKind
@@ -59,15 +59,17 @@ class VocabularySizes:
         lines = [Line(NAMES[each.kind], each.sizes, each.length, each.covered) for each in data.curves]
         return vocabulary_figure(lines, dark=dark)
 
-    def tables(self, data: SizesData) -> tuple[Table, ...]:
+    def tables(self, data: SizesData) -> tuple[DataFrame, ...]:
         """A table for each kind."""
-        columns = ["vocabulary", "tokens in a sentence, mean", "words covered, share"]
         return tuple(
-            Table(
+            column_table(
                 NAMES[each.kind],
-                np.column_stack((each.sizes, each.length, each.covered)),
                 [f"{size} entries" for size in each.sizes],
-                columns,
+                {
+                    "vocabulary": each.sizes,
+                    "tokens in a sentence, mean": each.length,
+                    "words covered, share": each.covered,
+                },
             )
             for each in data.curves
         )

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.training.memory import Memory, memory_of
@@ -23,7 +24,7 @@ from transformer.data.cleaning import REASONS
 from transformer.data.corpora import CORPORA, load_corpus
 from transformer.data.corpus_cache import counted, prepared
 from transformer.data.pair_files import read_pairs
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table, matrix_table
 from transformer.figures.training.plan import length_bars, length_figure, memory_figure, schedule_figure
 from transformer.model.families import count_parameters
 from transformer.training.schedule import learning_rate
@@ -90,11 +91,11 @@ class SentenceLengths:
         """Two bars a length."""
         return length_figure(data.labels, data.shares, data.sides, limit=self.limit, dark=dark)
 
-    def tables(self, data: LengthsData) -> tuple[Table, ...]:
+    def tables(self, data: LengthsData) -> tuple[DataFrame, ...]:
         """The shares, and the size of each split."""
         return (
-            Table("sentences, %", data.shares.T, [f"{label} tokens" for label in data.labels], data.sides),
-            Table("pairs", data.sizes[:, None], data.splits, ["pairs"]),
+            matrix_table("sentences, %", data.shares.T, [f"{label} tokens" for label in data.labels], data.sides),
+            column_table("pairs", data.splits, {"pairs": data.sizes}),
         )
 
     def checks(self, corpus: CorpusConfig, data: LengthsData) -> Iterator[Check]:
@@ -154,10 +155,10 @@ class LearningRate:
         """A line, with the end of the warm-up marked."""
         return schedule_figure(data.steps, data.rates, warmup_steps=data.warmup_steps, dark=dark)
 
-    def tables(self, data: ScheduleData) -> tuple[Table, ...]:
+    def tables(self, data: ScheduleData) -> tuple[DataFrame, ...]:
         """The rate at each step."""
         rows = [f"step {step}" for step in data.steps]
-        return (Table("learning rate", data.rates[:, None], rows, ["learning rate"]),)
+        return (column_table("learning rate", rows, {"learning rate": data.rates}),)
 
     def checks(self, model: AnyModelConfig, train: TrainConfig, data: ScheduleData) -> Iterator[Check]:
         """Evaluates the schedule's formula, written as a minimum of two curves."""
@@ -194,12 +195,12 @@ class TrainingMemory:
         """A bar a part."""
         return memory_figure(self._parts(data.memory), dark=dark)
 
-    def tables(self, data: MemoryData) -> tuple[Table, ...]:
+    def tables(self, data: MemoryData) -> tuple[DataFrame, ...]:
         """The parameters, and the bytes of each part."""
         parts = self._parts(data.memory)
         return (
-            Table("bytes", np.array([*parts.values()])[:, None], list(parts), ["bytes"]),
-            Table("parameters", np.array([[data.parameters]]), ["model"], ["parameters"]),
+            column_table("bytes", list(parts), {"bytes": np.array([*parts.values()])}),
+            matrix_table("parameters", np.array([[data.parameters]]), ["model"], ["parameters"]),
         )
 
     def checks(self, model: AnyModelConfig, train: TrainConfig, data: MemoryData) -> Iterator[Check]:

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.training import run_checks
@@ -19,7 +20,7 @@ from transformer.checkpoints.store import load_checkpoint
 from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import load_own
 from transformer.data.unpacking import CorpusError
-from transformer.figures.tables import Table
+from transformer.figures.tables import column_table
 from transformer.figures.training.curves import (
     EXACT_MATCH_TITLE,
     LOSS_TITLE,
@@ -130,7 +131,7 @@ class RunCurves:
         """The panels over one axis of steps."""
         return panels_figure(self.drawn(data), dark=dark)
 
-    def tables(self, data: CurvesData) -> tuple[Table, ...]:
+    def tables(self, data: CurvesData) -> tuple[DataFrame, ...]:
         """The points of each curve."""
         return tuple(_points(curve, "step") for curve in data.curves)
 
@@ -184,7 +185,7 @@ class ComparedRuns:
             data.curves, title=panel.title, against=self.against, log=panel.log, percent=panel.percent, dark=dark
         )
 
-    def tables(self, data: CurvesData) -> tuple[Table, ...]:
+    def tables(self, data: CurvesData) -> tuple[DataFrame, ...]:
         """The points of each run."""
         return tuple(_points(curve, self.against) for curve in data.curves)
 
@@ -258,13 +259,11 @@ class SweepChart:
         ]
         return sweep_figure(marks, setting=label, title=what.title, unit=unit, percent=what.percent, dark=dark)
 
-    def tables(self, data: SweepData) -> tuple[Table, ...]:
+    def tables(self, data: SweepData) -> tuple[DataFrame, ...]:
         """The results of each run."""
         rows = [f"{run}, {label_of(self.setting)} {value}" for run, value in zip(data.runs, data.values, strict=True)]
         return tuple(
-            Table(
-                name, np.column_stack((data.reached[:, i], data.steps[:, i])), rows, [QUANTITIES[name].column, "step"]
-            )
+            column_table(name, rows, {QUANTITIES[name].column: data.reached[:, i], "step": data.steps[:, i]})
             for i, name in enumerate(self.quantities)
         )
 
@@ -307,9 +306,8 @@ def _named(settings: Settings, progress: Progress, quantity: str) -> Curve:
     return progress.curve(what.split, what.column, name)
 
 
-def _points(curve: Curve, against: str) -> Table:
-    points = np.column_stack((curve.x, curve.y))
-    return Table(curve.name, points, [str(i) for i in range(len(points))], [against, curve.name])
+def _points(curve: Curve, against: str) -> DataFrame:
+    return column_table(curve.name, [str(i) for i in range(len(curve.x))], {against: curve.x, curve.name: curve.y})
 
 
 def _value(settings: Settings, setting: str) -> float | str:

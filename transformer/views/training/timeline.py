@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from pandas import DataFrame
 
 from transformer.analysis.attention.weight_checks import Recomputed, recomputed_attention
 from transformer.analysis.checks import Check, agree
@@ -19,7 +20,7 @@ from transformer.data.batches import encode_sources
 from transformer.decoding.greedy import greedy
 from transformer.figures.attention.matrix import AXIS_TITLES
 from transformer.figures.export import matrix_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import column_table, matrix_table, numbered
 from transformer.inspection.inspection import Attention, Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
@@ -160,16 +161,16 @@ class SnapshotAttention:
         labels, titles = (data.queries, data.keys), AXIS_TITLES[AttentionKind(self.kind)]
         return matrix_figure(data.weights, *labels, kind=self.kind, titles=titles, mask=data.mask, dark=dark)
 
-    def tables(self, data: SnapshotData) -> tuple[Table, ...]:
+    def tables(self, data: SnapshotData) -> tuple[DataFrame, ...]:
         """The weights, the entropies, and the output's probabilities."""
         layers, heads = (
             [f"{name} {i}" for i in range(n)] for name, n in zip(("layer", "head"), data.entropies.shape, strict=True)
         )
-        output = np.column_stack((data.ids, data.probabilities))
+        places = [f"token {i}" for i in range(len(data.ids))]
         return (
-            Table("weight", data.weights, numbered(data.queries), numbered(data.keys)),
-            Table("entropy", data.entropies, layers, heads),
-            Table("output", output, [f"token {i}" for i in range(len(output))], ["id", "probability"]),
+            matrix_table("weight", data.weights, numbered(data.queries), numbered(data.keys)),
+            matrix_table("entropy", data.entropies, layers, heads),
+            column_table("output", places, {"id": data.ids, "probability": data.probabilities}),
         )
 
     def checks(self, snapshot: DecodedSnapshot, data: SnapshotData) -> Iterator[Check]:
