@@ -90,9 +90,8 @@ class AttentionInPlane:
         columns = ["key x", "key y", "value x", "value y", "score", "weight"]
         values = np.column_stack((data.keys, data.values, data.scores, data.weights))
         ends = np.stack((data.query, data.output))
-        return matrix_table("tokens", values, rows, columns), matrix_table(
-            "query and output", ends, ["query", "output"], ["x", "y"]
-        )
+        tokens = matrix_table("tokens", values, rows, columns)
+        return tokens, matrix_table("query and output", ends, ["query", "output"], ["x", "y"])
 
     def checks(
         self, query: Point, keys: tuple[Point, ...], values: tuple[Point, ...], data: PlaneData

@@ -187,6 +187,8 @@ class SampleTree(Sampling):
 
 
 def _sample_table(name: str, samples: Sequence[Sample], outputs: Sequence[str]) -> DataFrame:
-    counts, log_probs = zip(*((sample.count, sample.log_prob) for sample in samples), strict=True)
-    columns = {"count": np.array(counts), "log-probability": np.array(log_probs)}
+    columns = {
+        "count": np.array([sample.count for sample in samples]),
+        "log-probability": np.array([sample.log_prob for sample in samples]),
+    }
     return column_table(name, numbered(outputs), columns)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy import ndarray
 from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
@@ -60,12 +61,11 @@ class _Lengths:
 
     def tables(self, data: LengthsData) -> tuple[DataFrame, ...]:
         """Counts and intervals, by length and by range."""
-        titles = ["right", "of", "low 95 %", "high 95 %"]
         by_length = (
             column_table(
                 curve.name,
                 [f"length {length}" for length in curve.length],
-                dict(zip(titles, (curve.right, curve.count, curve.low, curve.high), strict=True)),
+                _columns(curve.right, curve.count, curve.low, curve.high),
             )
             for curve in data.curves
         )
@@ -74,11 +74,16 @@ class _Lengths:
             column_table(
                 f"lengths {each.first} to {each.last}",
                 names,
-                dict(zip(titles, map(np.array, zip(*map(astuple, each.shares), strict=True)), strict=True)),
+                _columns(*map(np.array, zip(*map(astuple, each.shares), strict=True))),
             )
             for each in data.ranges
         )
         return (*by_length, *by_range)
+
+
+def _columns(right: ndarray, count: ndarray, low: ndarray, high: ndarray) -> dict[str, ndarray]:
+    """Returns the columns of a table of counts and their intervals."""
+    return {"right": right, "of": count, "low 95 %": low, "high 95 %": high}
 
 
 @dataclass(frozen=True, kw_only=True)
