@@ -1,4 +1,7 @@
-"""All experiments in one table, each with its verdict, and the choice of one."""
+"""All experiments in one picture, each with its verdict, and the choice of one."""
+
+from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -6,11 +9,13 @@ from pages.paper_lab.choices import PAGE, Choices
 from pages.shared import wording
 from pages.shared.cache import cached
 from pages.shared.context import sentence
+from pages.shared.exhibit import exhibit
 from pages.shared.fields import segments
 from transformer.experiments.experiment import Experiment
 from transformer.experiments.outcome import Outcome, Verdict
 from transformer.experiments.paper import EXPERIMENTS, find_experiment, listed
 from transformer.experiments.results import ExperimentError, Results, load_results
+from transformer.views.experiments import AllMeasured, Claims
 
 LOOKS = {
     Outcome.HOLDS: ("blue", ":material/check_circle:"),
@@ -27,12 +32,16 @@ def choose_experiment(chosen: Choices) -> Experiment | None:
     if not found:
         st.markdown("No experiment has been measured yet. Run one: `python -m transformer experiment list`.")
         return None
-    st.markdown("\n".join(_line(experiment) for experiment in found))
+    if judged := _judged(found):
+        exhibit(AllMeasured(judged), Claims())
     st.caption(
         "A verdict is about this size and this machine. It says *holds here* only if the whole uncertainty of the "
-        "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border. A claim "
-        "of several parts holds only if all of them do."
+        "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border. One "
+        "number decides each claim. It was chosen after a first measurement: only other seeds would test it free of "
+        "that knowledge."
     )
+    with st.expander("The same in words"):
+        st.markdown("\n".join(_line(experiment) for experiment in found))
     names = [experiment.name for experiment in found]
     name = chosen.experiment if chosen.experiment in names else names[0]
     titles = {each.name: each.title for each in found}
@@ -52,11 +61,20 @@ def get_verdict(results: Results) -> Verdict:
     return EXPERIMENTS[results.experiment].verdict(results)
 
 
+def _judged(found: Sequence[Experiment]) -> tuple[Results, ...]:
+    """Returns the shipped results that hold what decides; the others say in words why there is no verdict."""
+    judged = []
+    for experiment in found:
+        with suppress(ExperimentError):
+            results = load_results(experiment.name)
+            if get_verdict(results).deciding is not None:
+                judged.append(results)
+    return tuple(judged)
+
+
 def _line(experiment: Experiment) -> str:
     try:
         verdict = get_verdict(load_results(experiment.name))
     except ExperimentError as error:
         return f"- **{experiment.title}.** {experiment.question} {wording.plain(sentence(str(error)))}"
-    parts = list(verdict.groups.values())
-    held = f" ({parts.count(Outcome.HOLDS)} of {len(parts)} parts hold)" if len(parts) > 1 else ""
-    return f"- **{experiment.title}.** {experiment.question} {badge(verdict.outcome)}{held}"
+    return f"- **{experiment.title}.** {experiment.question} {badge(verdict.outcome)}"

@@ -1,5 +1,7 @@
 """One experiment: the claim, the verdict, its figures, how it was judged and the command that made the numbers."""
 
+import math
+
 import streamlit as st
 
 from pages.paper_lab.choices import PAGE, Choices, hidden_factors, level_of, take_level
@@ -55,7 +57,9 @@ def _render_verdict(experiment: Experiment, results: Results, verdict: Verdict) 
     with st.container(border=True, key="lab-verdict"):
         st.markdown(f"**Verdict:** {badge(verdict.outcome)}")
         st.markdown(wording.plain(verdict.sentence))
+        st.markdown(_deciding_text(verdict))
         if len(groups := verdict.groups) > 1:
+            st.markdown("Part by part, with all that was explored besides:")
             st.markdown("\n".join(f"- {wording.plain(name)}: {badge(outcome)}" for name, outcome in groups.items()))
     n = len(results.seeds)
     missing = len(experiment.plan(experiment.budget(results.budget))) - len(results.rows)
@@ -63,6 +67,26 @@ def _render_verdict(experiment: Experiment, results: Results, verdict: Verdict) 
     if missing:
         said += f" {missing:,} of its measurements are still missing."
     st.caption(said)
+
+
+def _deciding_text(verdict: Verdict) -> str:
+    """Returns what decides the verdict, and how small a difference the experiment can tell."""
+    found = verdict.deciding
+    if found is None:
+        return f"What decides, {wording.plain(verdict.primary)}, is not part of this budget."
+    middle, low, high = (wording.number(value) for value in (found.estimate, found.low, found.high))
+    said = (
+        f"**What decides:** {wording.plain(found.name)} ({wording.plain(found.unit)}): {middle}, 95 % interval {low} "
+        f"to {high}; the claim allows {wording.plain(found.allowed)}."
+    )
+    if math.isfinite(found.smallest) and found.smallest > 0:
+        said += (
+            f" A true value {wording.number(found.smallest)} away from the border would be told from it in four of "
+            "five experiments of this size."
+        )
+    if not found.settled:
+        said += " **Other draws of the bootstrap could change this verdict:** the interval ends almost at the border."
+    return said
 
 
 def _render_chart(experiment: Experiment, results: Results, chosen: Choices) -> None:
@@ -119,7 +143,10 @@ def _render_runs(results: Results) -> None:
 def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -> None:
     st.markdown(f"**What is measured here.** {experiment.setting}")
     intervals = ", ".join(dict.fromkeys(finding.interval for finding in verdict.findings))
-    st.markdown(f"**How it is judged.** {experiment.rule} (Intervals: {intervals}.)")
+    st.markdown(
+        f"**How it is judged.** {experiment.rule} What decides needs its whole 95 % interval on one side; what "
+        f"explores needs more, the more numbers there are (Holm's correction). Intervals: {intervals}."
+    )
     st.markdown(f"**What would change our mind.** {experiment.change_of_mind}")
     with st.expander("The command that made these numbers"):
         st.code(results.command, language="bash")

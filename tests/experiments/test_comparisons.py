@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from transformer.experiments import recount
 from transformer.experiments.comparisons import Comparison, again_by, findings_of, judge_by
 from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper import (
@@ -31,11 +32,12 @@ def test_a_comparison_pairs_seeds_and_is_computed_again_by_other_code():
     gaps = [-0.3, -0.2, -0.4]
     rows = [row(seed, "b", 10.0 * seed) for seed in range(4)]
     rows += [row(seed, "a", 10.0 * seed + gap) for seed, gap in enumerate(gaps)]  # the last seed lacks its pair
-    found = judge_by((LESS,), lambda results: "Less.")(Results(experiment="fake", budget="full", rows=tuple(rows)))
+    judge = judge_by((LESS,), lambda results: "Less.", primary="a − b")
+    found = judge(Results(experiment="fake", budget="full", rows=tuple(rows)))
     assert found.outcome is Outcome.HOLDS and found.findings[0].estimate == pytest.approx(-0.3)
     again = again_by((LESS,))([{**each.cell, "seed": each.seed, **each.values} for each in rows])
     (only,) = found.findings
-    assert again["a − b"] == pytest.approx((only.estimate, only.low, only.high), rel=1e-3)
+    assert recount.mean_and_ends(again["a − b"], "t") == pytest.approx((only.estimate, only.low, only.high), rel=1e-3)
 
 
 def test_a_difference_of_differences_needs_all_four_cells_of_a_seed():
@@ -45,7 +47,7 @@ def test_a_difference_of_differences_needs_all_four_cells_of_a_seed():
     found = both.finding(Results(experiment="fake", budget="full", rows=tuple(rows[:-1])))  # the last seed lacks "d"
     assert found.estimate == pytest.approx(2.6) and "3 seeds" in found.interval
     again = both.again([{**each.cell, "seed": each.seed, **each.values} for each in rows[:-1]])
-    assert again == pytest.approx((found.estimate, found.low, found.high), rel=1e-3)
+    assert recount.mean_and_ends(again, "t") == pytest.approx((found.estimate, found.low, found.high), rel=1e-3)
 
 
 def test_comparisons_of_levels_that_a_budget_leaves_out_are_left_out():

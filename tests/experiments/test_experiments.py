@@ -9,11 +9,11 @@ import pytest
 from fakes.experiment import CLAIMS, HALF_WIDTH, fake_experiment
 
 from transformer.experiments import recount
-from transformer.experiments.intervals import bootstrap_interval, exponents, t_interval, t_quantile
+from transformer.experiments.intervals import bootstrap_interval, exponents, t_interval, t_quantile, t_tails
 from transformer.experiments.measuring import run_experiment
-from transformer.experiments.outcome import Finding, Outcome, allowed_text, together
+from transformer.experiments.outcome import Finding, Outcome, Verdict, allowed_text, finding, holm, together
 from transformer.experiments.paper import EXPERIMENTS, find_experiment
-from transformer.experiments.results import ExperimentError, Results, read_results
+from transformer.experiments.results import ExperimentError, Results, Row, read_results
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,97 @@ def test_what_is_allowed_is_said_in_words():
 
 
 def test_one_failure_fails_and_one_open_question_stays_open():
-    given = {"name": "", "group": "", "unit": "", "interval": "", "estimate": 0.0, "low": 0.0, "high": 0.0}
-    holds, fails = Finding(**given), Finding(**given, least=1.0)
-    unknown = Finding(**given | {"high": 2.0}, most=1.0)
+    holds, fails, unknown = Outcome
     assert together([holds, holds]) is Outcome.HOLDS
     assert together([holds, unknown]) is Outcome.UNKNOWN
     assert together([holds, unknown, fails]) is Outcome.FAILS
+
+
+def numbers(name: str, values: list[float]) -> Finding:
+    """Returns the finding that these are at least 0 on average."""
+    return finding(name, t_interval(values), group=name, unit="", least=0.0)
+
+
+CLEAR, NEAR, BELOW = [1.0, 1.1, 0.9], [0.5, 0.9, 0.6], [-1.0, -1.1, -0.9]
+
+
+def test_one_finding_decides_and_the_others_must_be_the_clearer_the_more_there_are():
+    first, *others = (numbers(f"{i}", values) for i, values in enumerate([NEAR, CLEAR, BELOW, NEAR]))
+    verdict = Verdict(findings=(first, *others), primary="0", sentence="")
+    assert 0.025 < first.p < 0.05 and first.outcome is others[2].outcome is verdict.outcome is Outcome.HOLDS
+    assert list(verdict.outcomes.values()) == [Outcome.HOLDS, Outcome.HOLDS, Outcome.FAILS, Outcome.HOLDS]
+    five = Verdict(
+        findings=(first, *others, numbers("5", NEAR)), primary="0", sentence=""
+    )  # 0.031 is more than 0.05 / 2
+    assert [five.outcomes[name] for name in ("3", "5")] == [Outcome.UNKNOWN] * 2
+    assert Verdict(findings=(first,), primary="not measured", sentence="").outcome is Outcome.UNKNOWN
+
+
+def test_holms_correction_is_recounted_and_keeps_a_family_of_nulls_within_the_level():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == [True, False, False, True]  # the example of most textbooks
+    rng, wrong = np.random.default_rng(0), 0
+    for p_values in rng.random((4_000, 6)) ** 3 * [1, 1, 1, 1, 1, 20]:
+        told = holm(list(p_values))
+        assert {i for i, one in enumerate(told) if one} == recount.holm(dict(enumerate(p_values)))
+    for p_values in rng.random((4_000, 6)):
+        wrong += any(holm(list(p_values)))
+    assert wrong / 4_000 == pytest.approx(0.05, abs=0.01)  # three standard errors
+
+
+@pytest.mark.parametrize("interval", [t_interval, bootstrap_interval])
+def test_a_p_value_is_the_level_whose_interval_ends_at_the_border(interval):
+    values = list(np.random.default_rng(2).normal(1.0, 1.0, size=12))
+    found = interval(values)
+    for border in (found.low, found.high):
+        assert found.p_value(border) == pytest.approx(0.05, abs=1e-4)
+    for border in (0.0, 0.6, 1.3):
+        again = recount.p_value(values, found.method, *((border, math.inf) if border < 1 else (-math.inf, border)))
+        assert found.p_value(border) == pytest.approx(again, rel=1e-5, abs=1e-12)
+
+
+def test_a_verdict_that_hangs_on_the_draws_of_the_bootstrap_says_so():
+    values = list(np.random.default_rng(2).normal(1.0, 1.0, size=12))
+    found = bootstrap_interval(values)
+    at_the_end, far = (finding("", found, group="", unit="", least=least) for least in (found.low + 1e-6, 0.0))
+    assert not at_the_end.settled and far.settled
+    assert finding("", t_interval(values), group="", unit="", least=t_interval(values).low).settled
+
+
+@pytest.mark.parametrize("n", [5, 28])
+def test_the_smallest_effect_that_can_be_told_is_told_in_four_of_five_cases(n):
+    rng, told = np.random.default_rng(0), []
+    for _ in range(1_500):
+        values = rng.normal(size=n)
+        error = (t_quantile(n - 1) + t_quantile(n - 1, 0.4)) / math.sqrt(n)  # at the true spread, which is 1
+        told.append(t_interval(list(values + error)).low > 0)
+    assert np.mean(told) == pytest.approx(0.8, abs=0.06)
+    values = list(rng.normal(size=n))
+    expected = (t_quantile(n - 1) + t_quantile(n - 1, 0.4)) * np.std(values, ddof=1) / math.sqrt(n)
+    assert t_interval(values).smallest == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 27, 28])
+def test_the_tails_of_student_are_those_of_its_density(freedom):
+    for t in (0.0, 0.3, 1.0, 2.5, 6.0):
+        assert t_tails(t, freedom) == pytest.approx(1 - 2 * recount._above_zero(t, freedom), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "budget"), [(name, each.name) for name in EXPERIMENTS for each in EXPERIMENTS[name].budgets]
+)
+def test_every_budget_measures_what_decides(name, budget):
+    experiment, rng = EXPERIMENTS[name], np.random.default_rng(0)
+    rows = tuple(
+        Row(
+            cell=cell,
+            seed=seed,
+            values={each.name: rng.uniform(0.1, 1.0) for each in experiment.metrics},
+            elapsed_s=1.0,
+        )
+        for cell, seed in experiment.plan(experiment.budget(budget))
+    )
+    verdict = experiment.verdict(Results(experiment=name, budget=budget, rows=rows))
+    assert verdict.deciding is not None and not math.isnan(verdict.deciding.p)
 
 
 def test_both_ways_to_the_quantile_of_student_agree():
@@ -158,7 +243,9 @@ def test_t_intervals_cover_the_mean_as_often_as_they_say():
 def test_bootstrap_intervals_are_recounted_and_about_as_wide_as_the_normal_one():
     values = list(np.random.default_rng(1).normal(size=40))
     found = bootstrap_interval(values)
-    assert (found.estimate, found.low, found.high) == pytest.approx(recount.mean_and_bootstrap(values), abs=1e-9)
+    assert (found.estimate, found.low, found.high) == pytest.approx(
+        recount.mean_and_ends(values, "bootstrap"), abs=1e-9
+    )
     assert found.high - found.low == pytest.approx(2 * 1.96 * np.std(values) / math.sqrt(40), rel=0.1)
 
 

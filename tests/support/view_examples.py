@@ -27,6 +27,7 @@ from transformer.checkpoints.store import load_checkpoint
 from transformer.config import PRESETS, CorpusConfig, RecurrentAttentionKind, TrainConfig
 from transformer.data.corpora import load_corpus
 from transformer.data.corpus_cache import LearnedTokenizer
+from transformer.experiments.paper import listed
 from transformer.experiments.results import load_results
 from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
@@ -39,7 +40,7 @@ from transformer.views.attention.matrices import AttentionRollout, HeadMatrix, T
 from transformer.views.attention.plane import AttentionInPlane, Points
 from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
 from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
-from transformer.views.experiments import ExperimentCurves, ExperimentFindings, Measured
+from transformer.views.experiments import AllMeasured, Claims, ExperimentCurves, ExperimentFindings, Measured
 from transformer.views.heads.distance import AttentionDistance
 from transformer.views.heads.entropy import LayerEntropy
 from transformer.views.heads.importance import (
@@ -335,6 +336,12 @@ def experiment(name: str) -> Callable[[], Measured]:
 
 
 @cache
+def all_experiments() -> AllMeasured:
+    """The shipped results of all experiments."""
+    return AllMeasured(tuple(load_results(each.name) for each in listed()))
+
+
+@cache
 def recurrent_lab(attention: RecurrentAttentionKind) -> Lab:
     """An untrained recurrent model, whose name is the path of its folder: `load` finds it by that."""
     room = tempfile.TemporaryDirectory()
@@ -531,6 +538,7 @@ EXAMPLES = [
         ExperimentCurves(metric="time_ms", x="n", by="layer", where=(("d", 64),), log_x=True), experiment("table-1")
     ),
     Example(ExperimentCurves(metric="kept_mb", x="d", by="n", where=(("layer", "separable"),)), experiment("table-1")),
+    Example(Claims(), all_experiments),
     Example(ExperimentFindings(), experiment("table-1")),
     Example(ExperimentFindings(), experiment("beam-search")),
     Example(ExperimentFindings(), experiment("scaling")),

@@ -94,6 +94,7 @@ def _show(chosen: Experiment, results: Results) -> None:
         raise ExperimentError(str(error)) from error
     print(f"Verdict: {verdict.outcome}. {verdict.sentence}\n")
     print("\n".join(_lines(verdict)))
+    print("* decides; the others explore, after Holm's correction for their number.")
     print(f"\nJudged: {chosen.rule}\nWhat would change our mind: {chosen.change_of_mind}")
     print(f"{len(results.rows)} measurements, {results.elapsed_s:,.0f} s, {results.machine}: {results.command}")
     if results.commit:
@@ -102,7 +103,7 @@ def _show(chosen: Experiment, results: Results) -> None:
 
 def _lines(verdict: Verdict) -> list[str]:
     return [
-        f"  {each.name:46} {each.estimate:z8.3f} ({each.low:z.3f} to {each.high:z.3f}; "
-        f"claim: {each.allowed})  {each.outcome}"
-        for each in verdict.findings
+        f"{'*' if each.name == verdict.primary else ' '} {each.name:46} {each.estimate:z8.3f} ({each.low:z.3f} to "
+        f"{each.high:z.3f}; claim: {each.allowed})  {outcome}"
+        for each, outcome in ((each, verdict.outcomes[each.name]) for each in verdict.findings)
     ]

@@ -8,10 +8,9 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from transformer.experiments.experiment import Bounds
 from transformer.experiments.intervals import t_interval
 from transformer.experiments.outcome import Finding, Verdict, finding
-from transformer.experiments.recount import apart, mean_and_t
+from transformer.experiments.recount import apart
 from transformer.experiments.results import Cell, Results
 
 
@@ -46,10 +45,10 @@ class Comparison:
         interval = t_interval(list(gaps.values()))
         return finding(self.name, interval, group=self.group, unit=self.unit, least=self.least, most=self.most)
 
-    def again(self, rows: Sequence[Mapping]) -> Bounds:
-        """Computes the same from the rows of the file: see `recount`."""
+    def again(self, rows: Sequence[Mapping]) -> list[float]:
+        """Returns the differences, seed by seed, from the rows of the file: see `recount`."""
         gaps = [apart(rows, self.metric, *pair) for pair in (self.cells[:2], self.cells[2:]) if pair]
-        return mean_and_t([gaps[0][s] - sum(g[s] for g in gaps[1:]) for s in gaps[0] if all(s in g for g in gaps)])
+        return [gaps[0][s] - sum(g[s] for g in gaps[1:]) for s in gaps[0] if all(s in g for g in gaps)]
 
 
 def findings_of(comparisons: Sequence[Comparison], results: Results) -> tuple[Finding, ...]:
@@ -57,19 +56,21 @@ def findings_of(comparisons: Sequence[Comparison], results: Results) -> tuple[Fi
     return tuple(each.finding(results) for each in _among(comparisons, results.levels))
 
 
-def judge_by(comparisons: Sequence[Comparison], sentence: Callable[[Results], str]) -> Callable[[Results], Verdict]:
-    """Returns the judgement by these comparisons, told in a sentence."""
+def judge_by(
+    comparisons: Sequence[Comparison], sentence: Callable[[Results], str], *, primary: str
+) -> Callable[[Results], Verdict]:
+    """Returns the judgement by these comparisons, told in a sentence; the one named `primary` decides."""
 
     def judge(results: Results) -> Verdict:
-        return Verdict(findings=findings_of(comparisons, results), sentence=sentence(results))
+        return Verdict(findings=findings_of(comparisons, results), primary=primary, sentence=sentence(results))
 
     return judge
 
 
-def again_by(comparisons: Sequence[Comparison]) -> Callable[[Sequence[Mapping]], dict[str, Bounds]]:
-    """Returns what computes these comparisons again from the rows of the file: see `recount`."""
+def again_by(comparisons: Sequence[Comparison]) -> Callable[[Sequence[Mapping]], dict[str, list[float]]]:
+    """Returns what reads the differences of these comparisons again from the rows of the file: see `recount`."""
 
-    def again(rows: Sequence[Mapping]) -> dict[str, Bounds]:
+    def again(rows: Sequence[Mapping]) -> dict[str, list[float]]:
         measured = _among(comparisons, lambda factor: {row[factor] for row in rows})
         return {each.name: each.again(rows) for each in measured}
 

@@ -14,8 +14,6 @@ from transformer.experiments.outcome import Verdict
 from transformer.experiments.results import Cell, ExperimentError, Level, Results
 
 _AGAIN = "run it again"
-Bounds = tuple[float, float, float]
-"""An estimate with the low and high end of its interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +89,8 @@ class Experiment:
     """Measures one cell with a seed at a budget's size."""
     judge: Callable[[Results], Verdict] = field(repr=False)
     """Judges results that hold at least one seed in every cell; `verdict` asks it."""
-    again: Callable[[Sequence[Mapping]], Mapping[str, Bounds]] = field(repr=False)
-    """Computes each finding again from the rows of the file, by other code: what "Prove it" compares with."""
+    again: Callable[[Sequence[Mapping]], Mapping[str, Sequence[float]]] = field(repr=False)
+    """Reads the values that each finding is the mean of from the rows of the file, by other code, for "Prove it"."""
     replicate: str = "seed"
     """What is repeated in each cell."""
     skips: Callable[[Cell], bool] = field(default=lambda cell: False, repr=False)

@@ -1,7 +1,8 @@
 """The verdict on a claim: what was found, with its interval, against what the claim allows.
 
 A finding holds if its whole interval lies inside what is allowed, fails if its whole interval lies outside, and cannot
-be told else. A verdict holds if all its findings do, and fails if one does.
+be told else. One finding, which the experiment names, makes the verdict: of many, one lies outside by chance sooner or
+later. The others explore: they count as told only after Holm's correction for their number (Holm 1979).
 """
 
 import math
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from transformer.experiments.intervals import Interval
+from transformer.experiments.intervals import Interval, Method
 
 
 class Outcome(StrEnum):
@@ -22,7 +23,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A number on which a verdict hangs."""
+    """A number that is held against what a claim allows."""
 
     name: str
     group: str
@@ -34,6 +35,13 @@ class Finding:
     high: float
     interval: str
     """What the interval is, such as "95 % t interval over 5 seeds"."""
+    method: Method = "t"
+    p: float = math.nan
+    """The level at which the interval would end at the nearest border of what is allowed; NaN without an interval."""
+    settled: bool = True
+    """False if other draws of the bootstrap could change the outcome."""
+    smallest: float = math.nan
+    """The smallest distance from a border that an experiment of this size tells in four of five cases."""
     least: float = -math.inf
     most: float = math.inf
     """The claim allows least <= number <= most."""
@@ -60,19 +68,31 @@ class Verdict:
     """The findings of an experiment and what they mean together."""
 
     findings: tuple[Finding, ...]
+    primary: str
+    """The name of the finding that alone makes the verdict."""
     sentence: str
     """The result in plain words, with its most important numbers."""
 
     @property
+    def deciding(self) -> Finding | None:
+        """The finding that makes the verdict; None where a small budget leaves it out."""
+        return next((each for each in self.findings if each.name == self.primary), None)
+
+    @property
     def outcome(self) -> Outcome:
-        """The outcome of all findings together."""
-        return together(self.findings)
+        """The outcome of the deciding finding."""
+        return self.deciding.outcome if self.deciding is not None else Outcome.UNKNOWN
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """The outcome of each finding: see `outcomes_of`."""
+        return outcomes_of(self.findings, self.primary)
 
     @property
     def groups(self) -> dict[str, Outcome]:
         """The outcome of each part of the claim."""
-        names = dict.fromkeys(finding.group for finding in self.findings)
-        return {name: together([each for each in self.findings if each.group == name]) for name in names}
+        names, outcomes = dict.fromkeys(finding.group for finding in self.findings), self.outcomes
+        return {name: together([outcomes[each.name] for each in self.findings if each.group == name]) for name in names}
 
 
 def allowed_text(least: float, most: float) -> str:
@@ -82,9 +102,29 @@ def allowed_text(least: float, most: float) -> str:
     return f"at least {least:g}" if math.isinf(most) else f"{least:g} to {most:g}"
 
 
-def together(findings: Sequence[Finding]) -> Outcome:
-    """Returns the outcome of several findings: one that fails is enough to fail, one that is open to stay open."""
-    found = {finding.outcome for finding in findings}
+def outcomes_of(findings: Sequence[Finding], primary: str) -> dict[str, Outcome]:
+    """Returns the outcome of each finding: the primary one's own, the others' as Holm's correction leaves it."""
+    others = [each for each in findings if each.name != primary and not math.isnan(each.p)]
+    told = dict(zip((each.name for each in others), holm([each.p for each in others]), strict=True))
+    return {
+        each.name: each.outcome if each.name == primary or told.get(each.name) else Outcome.UNKNOWN for each in findings
+    }
+
+
+def holm(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
+    """Returns which of several tests are told at this level for all together: the smallest p value is held against the
+    level over their number, the next against the level over one less, until one is too large."""
+    told = [False] * len(p_values)
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[index] > level / (len(p_values) - rank):
+            break
+        told[index] = True
+    return told
+
+
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """Returns the outcome of several: one that fails is enough to fail, one that is open to stay open."""
+    found = set(outcomes)
     if Outcome.FAILS in found:
         return Outcome.FAILS
     return Outcome.HOLDS if found == {Outcome.HOLDS} else Outcome.UNKNOWN
@@ -108,6 +148,19 @@ def finding(
         low=interval.low,
         high=interval.high,
         interval=interval.name,
+        method=interval.method,
+        p=(p := _p_value(interval, least, most)),
+        settled=interval.is_settled(p),
+        smallest=interval.smallest,
         least=least,
         most=most,
     )
+
+
+def _p_value(interval: Interval, least: float, most: float) -> float:
+    """Returns the p value at the border that the interval reaches first, of those that decide its outcome."""
+    if interval.estimate < least:
+        return interval.p_value(least)
+    if interval.estimate > most:
+        return interval.p_value(most)
+    return max((interval.p_value(border) for border in (least, most) if math.isfinite(border)), default=0.0)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -22,25 +22,68 @@ def apart(rows: Sequence[Mapping], metric: str, first: Mapping, second: Mapping)
     return {seed: value - b[seed] for seed, value in a.items() if seed in b}
 
 
-def mean_and_t(values: Sequence[float]) -> tuple[float, float, float]:
-    """Returns the mean and the ends of Student's 95 % interval."""
+def mean_and_ends(values: Sequence[float], method: str) -> tuple[float, float, float]:
+    """Returns the mean and the ends of the 95 % interval that is made by this method."""
     n = len(values)
+    middle = math.fsum(values) / n if n else math.nan
+    if method == "exact":
+        return middle, min(values), max(values)
     if n < 3:
-        return (math.fsum(values) / n if n else math.nan), math.nan, math.nan
-    middle = math.fsum(values) / n
-    spread = math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (n - 1))
-    half = student(n - 1) * spread / n**0.5
+        return middle, math.nan, math.nan
+    if method == "bootstrap":
+        means = _drawn_means(tuple(values))
+        return middle, _quantile(means, 0.025), _quantile(means, 0.975)
+    half = student(n - 1) * _spread(values) / n**0.5
     return middle, middle - half, middle + half
 
 
-def mean_and_bootstrap(values: Sequence[float], resamples: int = 10_000) -> tuple[float, float, float]:
-    """Returns the mean and the percentile interval of its bootstrap: the same draws, counted instead of averaged."""
+def p_value(values: Sequence[float], method: str, least: float, most: float) -> float:
+    """Returns the share beyond the border of what is allowed that decides, on both sides together."""
+    middle, low, _ = mean_and_ends(values, method)
+    if math.isnan(low):
+        return math.nan
+    borders = (
+        [least] if middle < least else [most] if middle > most else [b for b in (least, most) if abs(b) < math.inf]
+    )
+    return max([_p_value(values, method, middle, border) for border in borders], default=0.0)
+
+
+def _p_value(values: Sequence[float], method: str, middle: float, border: float) -> float:
+    if method == "exact":
+        return 1.0 if min(values) <= border <= max(values) else 0.0
+    if method == "bootstrap":
+        means = _drawn_means(tuple(values))
+        beyond = min(sum(mean <= border for mean in means), sum(mean >= border for mean in means))
+        return min(1.0, 2 * max(beyond, 1) / len(means))
+    error = _spread(values) / len(values) ** 0.5
+    if error == 0:
+        return 1.0 if border == middle else 0.0
+    return 1 - 2 * _above_zero(abs(middle - border) / error, len(values) - 1)
+
+
+def holm(p_values: Mapping[str, float], level: float = 0.05) -> set[str]:
+    """Returns the tests whose adjusted p value, as Holm defines it, is at most this level."""
+    known = {name: p for name, p in p_values.items() if not math.isnan(p)}
+    rank = {name: sum(other < p for other in known.values()) for name, p in known.items()}
+    adjusted = {
+        name: max((len(known) - rank[o]) * known[o] for o in known if known[o] <= p) for name, p in known.items()
+    }
+    return {name for name, p in adjusted.items() if p <= level}
+
+
+def _spread(values: Sequence[float]) -> float:
+    middle = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
+
+
+@lru_cache(maxsize=64)
+def _drawn_means(values: tuple[float, ...], resamples: int = 200_000) -> list[float]:
+    """Returns the means of the bootstrap's samples in order: the same draws, counted instead of averaged."""
     n = len(values)
     draws = np.random.default_rng(0).integers(n, size=(resamples, n))
-    counts = np.zeros((resamples, n))
+    counts = np.zeros((resamples, n), dtype=np.int16)
     np.add.at(counts, (np.arange(resamples)[:, None], draws), 1)
-    means = sorted((counts @ np.asarray(values) / n).tolist())
-    return math.fsum(values) / n, _quantile(means, 0.025), _quantile(means, 0.975)
+    return sorted((counts @ np.asarray(values) / n).tolist())
 
 
 def power(x: Sequence[float], y: Sequence[float]) -> float:
@@ -53,18 +96,19 @@ def power(x: Sequence[float], y: Sequence[float]) -> float:
 @cache
 def student(freedom: int) -> float:
     """Returns the 97.5 % quantile of Student's t distribution, by integrating its density and bisecting."""
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-
-    def above_zero(t: float, parts: int = 2_000) -> float:
-        width = t / parts  # Simpson's rule
-        heights = [scale * (1 + (i * width) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(parts + 1)]
-        return width / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))
-
     low, high = 0.0, 20.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if above_zero(middle) < 0.475 else (low, middle)
+        low, high = (middle, high) if _above_zero(middle, freedom) < 0.475 else (low, middle)
     return (low + high) / 2
+
+
+def _above_zero(t: float, freedom: int, parts: int = 2_000) -> float:
+    """Returns the share of Student's distribution between 0 and t, by Simpson's rule."""
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    width = t / parts
+    heights = [scale * (1 + (i * width) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(parts + 1)]
+    return width / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:

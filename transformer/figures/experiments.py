@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ from transformer.figures.theme import run_colour
 _DASHES = ("solid", "dash", "solid", "dot", "dashdot", "solid")
 _ROW, _GAP, _EDGE = 26, 84, 8
 """Pixels of a finding's row, between two panels, and at the ends."""
+_WIDEST = 1.15
+"""The end of the axis of claims, on which an interval ends at 1."""
+_CLAIM, _LINE = 44, 33
+"""Pixels of a claim's row, and letters of a line below its title."""
 SYMBOLS = ("circle", "x", "diamond-open")
 """The marks of a finding that holds, fails and cannot be told."""
 
@@ -96,7 +101,10 @@ def curves_figure(
 
 
 def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dark: bool = False) -> go.Figure:
-    """Draws a row for each finding: its interval over the shaded range that the claim allows; a panel for each unit."""
+    """Draws a row for each finding: its interval over the shaded range that the claim allows; a panel for each unit.
+
+    The first row, which decides, has its name in bold.
+    """
     colours = theme.palette(dark)
     inks = (run_colour(0, dark), run_colour(1, dark), colours.quiet)
     traces: list[dict[str, Any]] = []
@@ -120,7 +128,8 @@ def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dar
             rows = [row for row, outcome in enumerate(each.outcome) if outcome == index]
             traces.append(_dots(each, rows, inks[index], SYMBOLS[index], says, end) | {"showlegend": number == 1})
         domain = [max(0.0, (top - height) / inner), top / inner]
-        layout[f"yaxis{end}"] = row_axis(list(each.names), domain=domain, automargin=True)
+        names = [f"<b>{name}</b>" if (number, row) == (1, 0) else name for row, name in enumerate(each.names)]
+        layout[f"yaxis{end}"] = row_axis(names, domain=domain, automargin=True)
         layout[f"xaxis{end}"] = {
             "title": {"text": each.unit}, "range": [low, high], "anchor": f"y{end}", "showline": True,
             "showgrid": True, "automargin": True,
@@ -129,6 +138,95 @@ def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dar
     margin = {"l": _EDGE, "r": _EDGE, "t": 36, "b": 44}
     height = inner + margin["t"] + margin["b"]
     return theme.figure(traces, dark, shapes=shapes, height=height, margin=margin, showlegend=True, **layout)
+
+
+def claims_figure(
+    titles: Sequence[str], units: Sequence[str], rows: Estimates, outcomes: Sequence[str], *, dark: bool = False
+) -> go.Figure:
+    """Draws a row for each claim: its deciding finding against the border of what the claim allows, which is 0.
+
+    Each row has its own scale: the farther end of its interval lies at 1 or -1, what is allowed to the right of 0.
+    """
+    colours = theme.palette(dark)
+    inks = (run_colour(0, dark), run_colour(1, dark), colours.quiet)
+    places = _scaled(rows)
+    traces: list[dict[str, Any]] = []
+    for index, says in enumerate(outcomes):
+        own = [row for row, outcome in enumerate(rows.outcome) if outcome == index]
+        middle, low, high = (numbers[own] for numbers in places)
+        texts = [
+            f"{titles[row]}: {rows.names[row]}<br>{units[row]}<br>"
+            f"{_short(rows.estimate[row])} ({_interval(rows, row)})<br>"
+            f"the claim: {_allowed(rows.least[row], rows.most[row])}<br>{says}"
+            for row in own
+        ]
+        traces.append(
+            {
+                "type": "scatter", "mode": "markers", "x": middle if own else [None], "y": own or [None], "name": says,
+                "marker": {"color": inks[index], "symbol": SYMBOLS[index], "size": 9},
+                "error_x": {"array": high - middle, "arrayminus": middle - low, "color": inks[index], "width": 4},
+                **hover(texts),
+            }
+        )  # fmt: skip
+    allowed = {
+        "type": "rect", "xref": "x", "yref": "paper", "x0": 0, "x1": _WIDEST, "y0": 0, "y1": 1,
+        "fillcolor": colours.line, "opacity": 0.35, "layer": "below", "line": {"width": 0},
+    }  # fmt: skip
+    border = {
+        "type": "line", "xref": "x", "yref": "paper", "x0": 0, "x1": 0, "y0": 0, "y1": 1,
+        "line": {"width": 1, "color": colours.quiet},
+    }  # fmt: skip
+    quiet = f'<span style="color:{colours.quiet};font-size:11px">{{}}</span>'.format
+    labels = [
+        f"<b>{title}</b><br>{quiet('<br>'.join(wrap(f'{name}: {_short(rows.estimate[row])}', _LINE)))}"
+        for row, (title, name) in enumerate(zip(titles, rows.names, strict=True))
+    ]
+    plain = {"showarrow": False, "font": {"size": 12, "color": colours.text}}
+    notes = [
+        {
+            "text": f"{_interval(rows, row)}<br>{quiet('claim: ' + _allowed(rows.least[row], rows.most[row]))}",
+            "x": 1, "xshift": 8, "xref": "paper", "y": row, "yref": "y", "xanchor": "left", "align": "left", **plain,
+        }
+        for row in range(len(titles))
+    ]  # fmt: skip
+    sides = [
+        {
+            "text": text, "x": 0, "xref": "x", "xshift": shift, "xanchor": anchor, "y": 1, "yref": "paper",
+            "yanchor": "bottom", **plain,
+        }
+        for text, anchor, shift in (("against the claim", "right", -6), ("as the claim says", "left", 6))
+    ]  # fmt: skip
+    return theme.figure(
+        traces,
+        dark,
+        shapes=[allowed, border],
+        annotations=[*notes, *sides],
+        xaxis={"range": [-_WIDEST, _WIDEST], "showticklabels": False, "ticks": "", "fixedrange": True},
+        yaxis=row_axis(labels, automargin=True, tickfont={"size": 12}),
+        height=_CLAIM * len(titles) + 80,
+        margin={"l": _EDGE, "r": 104, "t": 32, "b": 8},
+        showlegend=True,
+        legend={"orientation": "h", "y": 0, "yanchor": "top"},
+    )
+
+
+def _scaled(rows: Estimates) -> tuple[Float[ndarray, " finding"], ...]:
+    """Returns estimates and both ends as distances from the border of what is allowed, in units of the farther end."""
+    above = np.where(np.isfinite(rows.least), rows.estimate - rows.least, np.inf)
+    below = np.where(np.isfinite(rows.most), rows.most - rows.estimate, np.inf)
+    sign = np.where(above <= below, 1.0, -1.0)
+    border = np.where(above <= below, rows.least, rows.most)
+    ends = np.sort([sign * (rows.low - border), sign * (rows.high - border)], axis=0)
+    unit = np.maximum(np.nanmax(np.abs([*ends, rows.estimate - border]), axis=0), 1e-12)
+    return sign * (rows.estimate - border) / unit, ends[0] / unit, ends[1] / unit
+
+
+def _interval(rows: Estimates, row: int) -> str:
+    return f"{_short(rows.low[row])} to {_short(rows.high[row])}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}".replace("-", "−")
 
 
 def _dots(each: Estimates, rows: list[int], colour: str, symbol: str, says: str, end: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The figures of the paper lab: what an experiment measured, and its findings against what the claim allows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,13 +9,14 @@ from numpy import ndarray
 from pandas import DataFrame
 
 from transformer.analysis.checks import Check, agree
+from transformer.experiments import recount
 from transformer.experiments.intervals import t_interval
-from transformer.experiments.outcome import Outcome
+from transformer.experiments.outcome import Finding, Outcome, Verdict
 from transformer.experiments.paper import find_experiment
-from transformer.experiments.recount import column, mean_and_t
+from transformer.experiments.recount import column, mean_and_ends
 from transformer.experiments.results import Level, Results, content_of
-from transformer.figures.experiments import Curve, Estimates, curves_figure, findings_figure
-from transformer.figures.tables import column_table, matrix_table, numbered
+from transformer.figures.experiments import Curve, Estimates, claims_figure, curves_figure, findings_figure
+from transformer.figures.tables import column_table, numbered
 from transformer.views.view import OF_FIGURE, Origin
 
 _READ = "the file's rows read again"
@@ -36,6 +37,21 @@ class Measured:
         caption = f"{name}, {'shipped' if self.results.shipped else budget}"
         imports = ("from transformer.experiments.results import load_results",)
         return Origin(name, caption, imports, (f"results = {call}",))
+
+
+@dataclass(frozen=True)
+class AllMeasured:
+    """The shipped results of several experiments."""
+
+    each: tuple[Results, ...]
+
+    @property
+    def origin(self) -> Origin:
+        """Reads the results."""
+        imports = ("from transformer.experiments.results import load_results",)
+        names = tuple(results.experiment for results in self.each)
+        lines = (f"names = {names!r}", "each = tuple(map(load_results, names))")
+        return Origin("paper-lab", "Paper lab, shipped", imports, lines)
 
 
 @dataclass(frozen=True)
@@ -143,7 +159,7 @@ class ExperimentCurves:
                 if self.by == self.x and line != level:
                     continue
                 if values := list(column(rows, self.metric, **where).values()):
-                    middle, low, high = mean_and_t(values)
+                    middle, low, high = mean_and_ends(values, "t")
                     x.append(places[level])
                     means.append(middle)
                     ends += [low, high]
@@ -158,32 +174,27 @@ class FindingsData:
     """The findings of an experiment, a panel for each unit."""
 
     panels: tuple[Estimates, ...]
+    """The first row of the first is the finding that decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentFindings:
-    """Each number on which an experiment's verdict hangs, with its interval, against what the claim allows."""
+    """Each number that an experiment holds against the claim, with its interval and what the claim allows."""
 
     name = "findings"
     explained = (
-        "Each row is one number that decides the verdict: the dot is what was measured, the whiskers its 95 % "
-        "interval. The shaded range is what the paper's claim allows. A claim *holds here* if the whole interval lies "
-        "in that range, does *not hold here* if the whole interval lies outside, and otherwise nothing can be told at "
-        "this size."
+        "Each row is one number: the dot is what was measured, the whiskers its 95 % interval, the shaded range what "
+        "the claim allows. The first row, in bold, decides alone: it *holds here* if its whole interval lies in that "
+        "range, does *not hold here* if it lies outside. The others explore. Of many numbers one lies outside by "
+        "chance, so each of them must be the clearer, the more there are (Holm's correction)."
     )
 
     def data(self, results: Results) -> FindingsData:
         """The findings of the experiment's own rule; ValueError where there are too few results."""
-        findings = find_experiment(results.experiment).verdict(results).findings
-        outcomes = list(Outcome)
-        panels = []
-        for unit in dict.fromkeys(each.unit for each in findings):
-            own = [each for each in findings if each.unit == unit]
-            numbers = np.array([[each.estimate, each.low, each.high, each.least, each.most] for each in own]).T
-            where = tuple(outcomes.index(each.outcome) for each in own)
-            estimate, low, high, least, most = numbers
-            panels.append(Estimates(unit, tuple(each.name for each in own), estimate, low, high, least, most, where))
-        return FindingsData(tuple(panels))
+        verdict = find_experiment(results.experiment).verdict(results)
+        findings = sorted(verdict.findings, key=lambda each: each.name != verdict.primary)
+        by_unit = {unit: [each for each in findings if each.unit == unit] for unit in (each.unit for each in findings)}
+        return FindingsData(tuple(_estimates(unit, own, verdict.outcomes) for unit, own in by_unit.items()))
 
     def figure(self, data: FindingsData, *, dark: bool = False) -> go.Figure:
         """A row for each finding over the range that the claim allows."""
@@ -191,41 +202,113 @@ class ExperimentFindings:
 
     def tables(self, data: FindingsData) -> tuple[DataFrame, ...]:
         """Each finding: estimate, interval, what is allowed."""
-        return tuple(
-            matrix_table(
-                each.unit,
-                np.column_stack((each.estimate, each.low, each.high, each.least, each.most)),
-                each.names,
-                ["estimate", "low", "high", "least allowed", "most allowed"],
-            )
-            for each in data.panels
-        )
+        return tuple(column_table(each.unit, each.names, _columns(each)) for each in data.panels)
 
     def checks(self, results: Results, data: FindingsData) -> Iterator[Check]:
         """Computes each finding from the file's rows by other code, and its outcome from that."""
-        experiment = find_experiment(results.experiment)
-        again = experiment.again(content_of(results))
-        rule = {each.name: (each.least, each.most) for each in experiment.verdict(results).findings}
+        verdict, outcomes = _recounted(results)
+        by_name = {each.name: each for each in verdict.findings}
         names = [name for each in data.panels for name in each.names]
-        shown = np.array([row for each in data.panels for row in zip(each.estimate, each.low, each.high, strict=True)])
-        found = np.array([again[name] for name in names])
-        yield _close("Each estimate and interval, computed by other code", shown, found, _READ)
-        bounds = [row for each in data.panels for row in zip(each.least, each.most, strict=True)]
-        ruled = [rule[name] for name in names]
-        yield agree("What is allowed is what the rule says", _finite(bounds), _finite(ruled), 0, "asked again")
-        told = [index for each in data.panels for index in each.outcome]
-        yield agree(
-            "Inside the range holds, outside fails, across cannot be told",
-            told,
-            [_outcome(*again[name], *rule[name]) for name in names],
-            0,
-            "decided again from the recomputed intervals",
-        )
+        yield from _checks(data.panels, [by_name[name] for name in names], [outcomes[name] for name in names])
+        first = [names.index(verdict.primary) if verdict.primary in names else 0]
+        yield agree("The finding that decides stands first", [0], first, 0, "asked again")
 
 
-def _outcome(estimate: float, low: float, high: float, least: float, most: float) -> int:
-    known = not np.isnan([estimate, low, high]).any()
-    inside, outside = low >= least and high <= most, high < least or low > most
+@dataclass(frozen=True)
+class ClaimsData:
+    """The deciding finding of each experiment."""
+
+    titles: tuple[str, ...]
+    """Of the experiments."""
+    units: tuple[str, ...]
+    """What each finding is a number of."""
+    rows: Estimates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """Each experiment with the one number that decides it, against what the claim allows."""
+
+    name = "claims"
+    explained = (
+        "A row for each claim of the paper that is tested here, with the one number that decides it. The line in the "
+        "middle is the border of what the claim allows, the shaded side is what it allows. The dot is what was "
+        "measured, the whiskers its 95 % interval: the claim *holds here* if all of it lies on the shaded side. Every "
+        "row has a scale of its own, so compare a row with the line, not with other rows."
+    )
+
+    def data(self, each: tuple[Results, ...]) -> ClaimsData:
+        """The deciding findings, in the order of the results; ValueError where one is not measured."""
+        experiments = [find_experiment(results.experiment) for results in each]
+        verdicts = [experiment.verdict(results) for experiment, results in zip(experiments, each, strict=True)]
+        if missing := [e.name for e, verdict in zip(experiments, verdicts, strict=True) if verdict.deciding is None]:
+            raise ValueError(f"what decides {missing[0]} is not measured")
+        found = [verdict.deciding for verdict in verdicts if verdict.deciding is not None]
+        outcomes = {finding.name: finding.outcome for finding in found}
+        titles = tuple(experiment.title for experiment in experiments)
+        return ClaimsData(titles, tuple(finding.unit for finding in found), _estimates("", found, outcomes))
+
+    def figure(self, data: ClaimsData, *, dark: bool = False) -> go.Figure:
+        """A row for each experiment."""
+        return claims_figure(data.titles, data.units, data.rows, list(Outcome), dark=dark)
+
+    def tables(self, data: ClaimsData) -> tuple[DataFrame, ...]:
+        """Each claim: the finding that decides, its interval, what is allowed."""
+        return (column_table("claims", data.titles, _columns(data.rows)),)
+
+    def checks(self, each: tuple[Results, ...], data: ClaimsData) -> Iterator[Check]:
+        """Computes each deciding finding from its file's rows by other code, and its outcome from that."""
+        findings, outcomes = [], []
+        for results in each:
+            verdict, found = _recounted(results)
+            if verdict.deciding is not None:
+                findings.append(verdict.deciding)
+                outcomes.append(found[verdict.primary])
+        yield from _checks((data.rows,), findings, outcomes)
+
+
+def _estimates(unit: str, findings: Sequence[Finding], outcomes: Mapping[str, Outcome]) -> Estimates:
+    numbers = np.array([[each.estimate, each.low, each.high, each.least, each.most] for each in findings]).T
+    told = tuple(list(Outcome).index(outcomes[each.name]) for each in findings)
+    return Estimates(unit, tuple(each.name for each in findings), *numbers, told)
+
+
+def _columns(each: Estimates) -> dict[str, ndarray]:
+    named = {"estimate": each.estimate, "low": each.low, "high": each.high}
+    return named | {"least allowed": each.least, "most allowed": each.most}
+
+
+def _recounted(results: Results) -> tuple[Verdict, dict[str, int]]:
+    """Returns the verdict with its intervals made by other code from the rows of the file, and the outcomes by it."""
+    experiment = find_experiment(results.experiment)
+    verdict, values = experiment.verdict(results), experiment.again(content_of(results))
+    findings, p_values = [], {}
+    for each in verdict.findings:
+        estimate, low, high = recount.mean_and_ends(values[each.name], each.method)
+        findings.append(replace(each, estimate=estimate, low=low, high=high))
+        if each.name != verdict.primary:
+            p_values[each.name] = recount.p_value(values[each.name], each.method, each.least, each.most)
+    told = recount.holm(p_values) | {verdict.primary}
+    outcomes = {each.name: _outcome(each) if each.name in told else 2 for each in findings}
+    return replace(verdict, findings=tuple(findings)), outcomes
+
+
+def _checks(panels: Sequence[Estimates], again: Sequence[Finding], outcomes: Sequence[int]) -> Iterator[Check]:
+    """Compares what is shown with the findings that were computed again, in the same order."""
+    shown = np.array([row for each in panels for row in zip(each.estimate, each.low, each.high, strict=True)])
+    found = np.array([[each.estimate, each.low, each.high] for each in again])
+    yield _close("Each estimate and interval, computed by other code", shown, found, _READ)
+    bounds = [row for each in panels for row in zip(each.least, each.most, strict=True)]
+    ruled = [(each.least, each.most) for each in again]
+    yield agree("What is allowed is what the rule says", _finite(bounds), _finite(ruled), 0, "asked again")
+    told = [index for each in panels for index in each.outcome]
+    claim = "Inside the range holds, outside fails, across or after Holm's correction cannot be told"
+    yield agree(claim, told, outcomes, 0, "decided again from the recomputed intervals and p values")
+
+
+def _outcome(each: Finding) -> int:
+    known = not np.isnan([each.estimate, each.low, each.high]).any()
+    inside, outside = each.low >= each.least and each.high <= each.most, each.high < each.least or each.low > each.most
     return 0 if known and inside else 1 if known and outside else 2
 
 

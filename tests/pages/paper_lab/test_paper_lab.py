@@ -12,6 +12,7 @@ from tiny_runs import MODEL, settings
 
 from pages.paper_lab import running
 from pages.paper_lab.overview import LOOKS
+from pages.shared import wording
 from pages.shared.background import Stopped
 from pages.shared.guard import FAILED
 from transformer.access.people import ME
@@ -50,7 +51,8 @@ def test_the_page_opens_with_the_shipped_verdicts_and_numbers():
         assert f"{experiment.question} :{LOOKS[outcome][0]}[{LOOKS[outcome][1]} **{outcome}**]" in said
     first = listed()[0]
     assert first.claim in said and first.rule in said and first.change_of_mind in said
-    assert len(charts(at)) == 2
+    assert f"**What decides:** {first.verdict(load_results(first.name)).primary}" in said.replace("\\", "")
+    assert len(charts(at)) == 3
     assert at.get("code")[0].value == load_results(first.name).command
 
 
@@ -59,21 +61,49 @@ def test_every_experiment_opens_by_a_link_and_each_chart_is_drawn(name):
     for number, chart in enumerate(EXPERIMENTS[name].charts):
         at = open_page("paper_lab", experiment=name, chart=str(number))
         label = EXPERIMENTS[name].metric(chart.metric).label
-        assert charts(at)[0]["layout"]["yaxis"]["title"]["text"] == label
+        assert charts(at)[1]["layout"]["yaxis"]["title"]["text"] == label
 
 
 def test_an_open_question_is_said_as_loudly_as_an_answer(fake):
     at = open_page("paper_lab", experiment="fake")
     assert f"**Verdict:** :gray[:material/help: **{Outcome.UNKNOWN}**]" in texts(at)
     assert "The coin shows 0.50." in texts(at).replace("\\", "")
-    assert [entry["name"] for entry in charts(at)[1]["data"]] == list(Outcome)
+    claims, _, findings = ([entry["name"] for entry in chart["data"]] for chart in charts(at))
+    assert claims == findings == list(Outcome)
+
+
+def judged_otherwise(experiment, **changed):
+    """Returns the experiment with another verdict, on results that no page has judged before."""
+    write_results(shipped_file("fake"), replace(load_results("fake"), command=f"python -m {sorted(changed)}"))
+    return replace(experiment, judge=lambda results: replace(experiment.judge(results), **changed))
+
+
+def test_a_verdict_says_how_small_an_effect_it_could_tell(fake):
+    (found,) = fake.verdict(load_results("fake")).findings
+    said = texts(open_page("paper_lab", experiment="fake"))
+    assert f"A true value {wording.number(found.smallest)} away from the border would be told" in said
+    assert "Other draws" not in said
+
+
+def test_a_verdict_that_other_draws_could_change_says_so(fake, monkeypatch):
+    (found,) = fake.verdict(load_results("fake")).findings
+    monkeypatch.setitem(EXPERIMENTS, "fake", judged_otherwise(fake, findings=(replace(found, settled=False),)))
+    said = texts(open_page("paper_lab", experiment="fake"))
+    assert "Other draws of the bootstrap could change this verdict" in said
+
+
+def test_a_budget_without_the_number_that_decides_says_so(fake, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "fake", judged_otherwise(fake, primary="the other coin"))
+    at = open_page("paper_lab", experiment="fake")
+    assert "What decides, the other coin, is not part of this budget." in texts(at)
+    assert f"**{Outcome.UNKNOWN}**" in texts(at) and len(charts(at)) == 2  # no row in the picture of all
 
 
 def test_the_level_of_a_factor_is_chosen_and_travels_in_the_link():
     at = open_page("paper_lab", experiment="table-1")
-    last = charts(at)[0]["data"][1]["y"]
+    last = charts(at)[1]["data"][1]["y"]
     at = checked(at.button_group(key="lab-table-1-0-d").set_value(64).run())
-    assert at.query_params["at"] == "d=64" and charts(at)[0]["data"][1]["y"] != last
+    assert at.query_params["at"] == "d=64" and charts(at)[1]["data"][1]["y"] != last
 
 
 @pytest.mark.parametrize(

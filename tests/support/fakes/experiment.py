@@ -6,7 +6,7 @@ from collections.abc import Callable
 from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
 from transformer.experiments.intervals import t_interval
 from transformer.experiments.outcome import Verdict, finding
-from transformer.experiments.recount import column, mean_and_t
+from transformer.experiments.recount import column
 
 CLAIMS = {"holds": (0.0, 1.0), "fails": (5.0, 6.0), "open": (0.5, 6.0)}
 """The range that each claim allows for a number that is 0.4, 0.5 and 0.6 with the three seeds."""
@@ -23,7 +23,7 @@ def fake_experiment(claim: str, met: Callable[[dict, int], None] = lambda cell, 
     def judge(results):
         share = t_interval(list(results.by_seed("share", coin="fair").values()))
         number = finding("share", share, group="coin", unit="share", least=least, most=most)
-        return Verdict(findings=(number,), sentence=f"The coin shows {share.estimate:.2f}.")
+        return Verdict(findings=(number,), primary="share", sentence=f"The coin shows {share.estimate:.2f}.")
 
     return Experiment(
         name="fake",
@@ -43,7 +43,7 @@ def fake_experiment(claim: str, met: Callable[[dict, int], None] = lambda cell, 
         change_of_mind="Another coin.",
         measure=measure,
         judge=judge,
-        again=lambda rows: {"share": mean_and_t(list(column(rows, "share", coin="fair").values()))},
+        again=lambda rows: {"share": list(column(rows, "share", coin="fair").values())},
     )
 
 

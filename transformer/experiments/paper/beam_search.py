@@ -1,16 +1,14 @@
 """Section 6.1: beam search of size 4 with length penalty 0.6, against greedy decoding and against other beams."""
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from statistics import fmean
 
 from transformer.config import DecodeConfig
 from transformer.data.corpora import load_corpus
-from transformer.experiments.experiment import Bounds, Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
 from transformer.experiments.intervals import bootstrap_interval
 from transformer.experiments.outcome import Finding, Verdict, finding
-from transformer.experiments.recount import mean_and_bootstrap
 from transformer.experiments.results import Cell, Results
 from transformer.lab import Lab, load
 from transformer.text.pairs import Pair
@@ -90,7 +88,8 @@ def judge(results: Results) -> Verdict:
                 least=0.0,
             ),
         ]
-    return Verdict(findings=tuple(found), sentence=_sentence(results))
+    primary = f"{MODELS[0].rpartition('-')[2]}: beam {PAPER_BEAM} − greedy"
+    return Verdict(findings=tuple(found), primary=primary, sentence=_sentence(results))
 
 
 def _apart(results: Results, metric: str, first: tuple[str, int, float], second: tuple[str, int, float]) -> list[float]:
@@ -116,11 +115,11 @@ def _sentence(results: Results) -> str:
     return " ".join(told).replace("-", "−").replace("emoji−en−", "emoji-en-")
 
 
-def again(rows: Sequence[Mapping]) -> dict[str, Bounds]:
-    """Computes every finding again from the rows of the file: see `recount`."""
+def again(rows: Sequence[Mapping]) -> dict[str, list[float]]:
+    """Reads what every finding is the mean of from the rows of the file: see `recount`."""
     held = {(row["model"], row["beam"], row["alpha"], row["seed"]): row for row in rows}
     groups = list(dict.fromkeys(row["seed"] for row in rows))
-    found: dict[str, Bounds] = {}
+    found: dict[str, list[float]] = {}
     for model in dict.fromkeys(row["model"] for row in rows):
         for name, metric, first, second in (
             ("beam 4 − greedy", "chrf", (4, 0.6), (1, 0.6)),
@@ -133,8 +132,7 @@ def again(rows: Sequence[Mapping]) -> dict[str, Bounds]:
         ):
             both = [(held.get((model, *first, g)), held.get((model, *second, g))) for g in groups]
             apart = [a[metric] - b[metric] for a, b in both if a is not None and b is not None]
-            bounds = mean_and_bootstrap(apart) if len(apart) > 2 else (math.nan, math.nan, math.nan)
-            found[f"{model[-2:]}: {name}"] = bounds
+            found[f"{model[-2:]}: {name}"] = apart
     return found
 
 
@@ -185,9 +183,9 @@ EXPERIMENT = Experiment(
         Chart(title="Log-probability", metric="log_prob", x="beam", by="alpha", log_x=True),
     ),
     rule=(
-        "For each model, on the same names: beam 4 must score above greedy; beams 16 and 64 must gain at most "
-        f"{SLACK:g} points over beam 4; with the penalty outputs must be at least as long as without. Each must hold "
-        f"for the whole 95 % bootstrap interval over groups of {GROUP} names."
+        "The French names decide: beam 4 must score above greedy on the same names. Besides, the same for Korean; "
+        f"beams 16 and 64 should gain at most {SLACK:g} points over beam 4; and with the penalty outputs should be at "
+        f"least as long as without. What the bootstrap draws are groups of {GROUP} names."
     ),
     change_of_mind=(
         "Longer outputs: a name has two to six words, so a search has little to choose from, and a length penalty "

@@ -225,16 +225,16 @@ EXPERIMENT = Experiment(
     ),
     charts=_CHARTS,
     rule=(
-        f"At {LONG} symbols, the longest of training, the LSTM with attention must have a larger share of symbols in "
-        f"place than the one without, and from {SHORT} to {LONG} symbols it must lose less, for models of the same "
-        "seed, by the whole 95 % intervals."
+        f"This decides: at {LONG} symbols, the longest of training, the LSTM with attention must have a larger share "
+        f"of symbols in place than the one without, for models of the same seed. Besides, from {SHORT} to {LONG} "
+        "symbols it should lose less."
     ),
     change_of_mind=(
         "A longer training or a wider vector: one vector can hold short strings, and how long is short depends on its "
         "width. A task whose answer needs little of the source would show no difference."
     ),
     measure=measure,
-    judge=judge_by(COMPARISONS, _sentence),
+    judge=judge_by(COMPARISONS, _sentence, primary=f"reverse, length {LONG}"),
     again=again_by(COMPARISONS),
     shared="length",
 )
@@ -271,10 +271,11 @@ ELSEWHERE = replace(
         ),
     ),
     rule=(
-        "As for reversing: at the longest length of training (16 symbols, 11 words) the LSTM with attention must have "
-        "a larger share in place than the one without, and from the shortest (4 symbols, 5 words) to it it must lose "
-        "less, for models of the same seed, by the whole 95 % intervals."
+        "The sentences decide: at 11 words, the longest of training, the LSTM with attention must have a larger share "
+        "in place than the one without, for models of the same seed. Besides, the same for copying at 16 symbols, and "
+        "from the shortest (5 words, 4 symbols) to the longest it should lose less."
     ),
+    judge=judge_by(COMPARISONS, _sentence, primary=f"{PRONOUNS}, length {TASKS[PRONOUNS].long}"),
     change_of_mind=(
         "The longer budget: in 400 steps a model may not have learned yet what its vector could hold. Freer sentences: "
         "those of a grammar can be guessed in part from their first words, whatever the vector has lost."
