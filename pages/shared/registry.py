@@ -111,7 +111,7 @@ PAGES = (
         "decoder-steps",
         families=ANY,
         then=NextQuestion("steps", "walkthrough"),
-        asks=("beam-search", "averaging"),
+        asks=("averaging",),
     ),
     RegisteredPage(
         "walkthrough",

@@ -10,6 +10,7 @@ from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper import (
     EXPERIMENTS,
     averaging,
+    beam_search,
     heads,
     regularisation,
     scaling,
@@ -57,7 +58,7 @@ def test_comparisons_of_levels_that_a_budget_leaves_out_are_left_out():
     assert list(again_by((other,))([{"kind": "a", "seed": 0, "loss": 1.0}])) == []
 
 
-COMPARED = [averaging, heads, regularisation, scaling, table_3, warm_up]
+COMPARED = [averaging, beam_search, heads, regularisation, scaling, table_3, warm_up]
 
 
 @pytest.mark.parametrize("module", COMPARED, ids=lambda module: module.EXPERIMENT.name)

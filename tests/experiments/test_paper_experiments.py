@@ -1,11 +1,12 @@
 """The experiments that decode and train: what they measure, and what their rules say of numbers that are known."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from transformer.config import PRESETS, TrainConfig
+from transformer.config import PRESETS, DecodeConfig, TrainConfig
 from transformer.data.corpora import load_corpus
 from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper import beam_search, heads, scaling, warm_up
@@ -129,11 +130,33 @@ def test_a_beam_of_one_is_greedy_and_held_out_names_are_unseen():
     lab, pairs = beam_search.load_model("emoji-en-fr"), beam_search.held_out("emoji-en-fr")
     seen = {pair.source for pair in load_corpus("emoji-en-fr").train}
     assert len(pairs) >= beam_search.GROUP * beam_search.GROUPS and not seen & {pair.source for pair in pairs}
-    found = beam_search.measure({"model": "emoji-en-fr", "beam": 1, "alpha": 0.0}, 2, 1)
+    greedy = {"model": "emoji-en-fr", "beam": 1, "alpha": 0.0, "stop": beam_search.IN_FULL}
+    found = beam_search.measure(greedy, 2, 1)
     texts = lab.translate([pair.source for pair in pairs[20:30]])
     assert found["length_ratio"] == pytest.approx(sum(map(len, texts)) / sum(len(pair.target) for pair in pairs[20:30]))
-    wide = beam_search.measure({"model": "emoji-en-fr", "beam": 8, "alpha": 0.0}, 2, 1)
+    wide = beam_search.measure(greedy | {"beam": 8}, 2, 1)
     assert wide["log_prob"] >= found["log_prob"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "settings"),
+    [
+        ({"beam": 4}, {"beam": 4}),
+        ({"alpha": 1.0}, {"alpha": 1.0}),
+        ({"stop": beam_search.EARLY}, {"early_stopping": True}),
+        ({}, {}),
+    ],
+    ids=str,
+)
+def test_a_beam_decodes_as_its_cell_says(monkeypatch, changed, settings):
+    given, lab = [], beam_search.load_model("emoji-en-fr")
+    monkeypatch.setattr(type(lab), "translations", lambda self, texts, chosen: given.append((texts, chosen)) or [])
+    cell = {"model": "emoji-en-fr", "beam": 2, "alpha": 0.6, "stop": beam_search.IN_FULL}
+    with pytest.raises(ValueError, match="zip"):
+        beam_search.measure(cell | changed, 3, 1)
+    ((texts, chosen),) = given
+    assert chosen == replace(DecodeConfig(method="beam", beam=2, alpha=0.6, early_stopping=False), **settings)
+    assert texts == [pair.source for pair in beam_search.held_out("emoji-en-fr")[30:40]]
 
 
 def test_a_brief_training_follows_from_its_seed():

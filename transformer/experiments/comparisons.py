@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from transformer.experiments.intervals import t_interval
+from transformer.experiments.intervals import Interval, t_interval
 from transformer.experiments.outcome import Finding, Verdict, finding
 from transformer.experiments.recount import apart
 from transformer.experiments.results import Cell, Results
@@ -30,6 +30,8 @@ class Comparison:
     """Two more cells, whose difference is subtracted from that of these two."""
     least: float = -math.inf
     most: float = math.inf
+    interval: Callable[[Sequence[float]], Interval] = t_interval
+    """Makes the interval of the differences."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -37,12 +39,12 @@ class Comparison:
         return (self.first, self.second, *(self.beside or ()))
 
     def finding(self, results: Results) -> Finding:
-        """Returns the mean difference with its t interval."""
+        """Returns the mean difference with its interval."""
         gaps = results.apart(self.metric, self.first, self.second)
         if self.beside is not None:
             others = results.apart(self.metric, *self.beside)
             gaps = {seed: gap - others[seed] for seed, gap in gaps.items() if seed in others}
-        interval = t_interval(list(gaps.values()))
+        interval = self.interval(list(gaps.values()))
         return finding(self.name, interval, group=self.group, unit=self.unit, least=self.least, most=self.most)
 
     def again(self, rows: Sequence[Mapping]) -> list[float]:
