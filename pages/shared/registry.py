@@ -111,7 +111,7 @@ PAGES = (
         "decoder-steps",
         families=ANY,
         then=NextQuestion("steps", "walkthrough"),
-        asks=("averaging",),
+        asks=("beam-search", "averaging"),
     ),
     RegisteredPage(
         "walkthrough",

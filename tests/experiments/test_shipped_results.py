@@ -15,6 +15,7 @@ VERDICTS = {
     "why-attention": Outcome.HOLDS,
     "table-1": Outcome.HOLDS,
     "scaling": Outcome.HOLDS,
+    "beam-search": Outcome.UNKNOWN,
     "warm-up": Outcome.UNKNOWN,
     "heads": Outcome.HOLDS,
     "alignment": Outcome.FAILS,

@@ -540,6 +540,7 @@ EXAMPLES = [
     Example(ExperimentCurves(metric="kept_mb", x="d", by="n", where=(("layer", "separable"),)), experiment("table-1")),
     Example(Claims(), all_experiments),
     Example(ExperimentFindings(), experiment("table-1")),
+    Example(ExperimentFindings(), experiment("beam-search")),
     Example(ExperimentFindings(), experiment("scaling")),
     Example(ExperimentCurves(metric="exact_match", x="heads", by="task"), experiment("heads")),
     Example(ExperimentCurves(metric="error", x="look", by="look"), experiment("alignment")),
