@@ -115,6 +115,24 @@ def test_warm_up_is_judged_by_the_loss_without_it(gain):
     assert "0 of 18 trainings diverged" in verdict.sentence
 
 
+def test_the_rate_of_a_start_is_chosen_by_the_other_seeds():
+    losses = {0.001: [2.0, 1.0, 1.1, 1.2], 0.003: [0.5, 3.0, 3.1, 3.2], 0.01: [4.0, 4.0, 4.0, 4.0]}
+    rows = [
+        row(
+            seed,
+            {"validation_loss": loss if start == warm_up.WITH else 10.0, "exact_match": 0.5, "diverged": 0.0},
+            norm="post",
+            rate=rate,
+            start=start,
+        )
+        for rate, of_seeds in losses.items()
+        for seed, loss in enumerate(of_seeds)
+        for start in (warm_up.WITH, warm_up.WITHOUT)
+    ]
+    gaps = warm_up._at_the_best_rates(results("warm-up", rows))
+    assert gaps == pytest.approx([10 - loss for loss in losses[0.001]])  # though the first seed is lucky at 0.003
+
+
 def test_heads_are_judged_against_one_head_of_the_same_seed():
     rows = [
         row(
