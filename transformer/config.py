@@ -3,7 +3,7 @@
 Only plain values live here. Contradictions are refused when a config is built, so that nothing downstream has to check.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from transformer.setting import Check, about, setting
@@ -806,9 +806,9 @@ class DecodeConfig:
         "paper: ((5 + length) / 6) ** alpha. length: length ** alpha, as in fairseq and transformers (method beam).",
     )
     early_stopping: bool = setting(
-        True,
+        False,
         "Stop early",
-        "Stop when as many hypotheses as the beam is wide have ended, or only when none can be overtaken "
+        "Stop as soon as as many hypotheses as the beam is wide have ended, though another may overtake them "
         "(method beam).",
     )
     temperature: float = setting(
@@ -868,6 +868,16 @@ class DecodeConfig:
             if check.sound(name, "method") and self.method != method and changed:
                 check.add(name, f"is for the method {method} and would do nothing: the method is {self.method}")
         check.refuse()
+
+    @property
+    def in_force(self) -> dict[str, object]:
+        """The method, its own settings, and what else is not as usual."""
+        usual = asdict(DecodeConfig())
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name == "method" or _METHOD_OF.get(name) == self.method or value != usual[name]
+        }
 
 
 def _check_special_ids(config: AnyModelConfig, check: Check) -> None:

@@ -90,7 +90,7 @@ class Lab(Generic[Model]):
         return [
             tuple(
                 Translation(
-                    self.tokenizer.decode(output.ids[:-1] if output.ended else output.ids),
+                    self.tokenizer.decode(output.text_ids),
                     output.log_prob,
                     output.score,
                     output.ended,

@@ -73,8 +73,8 @@ class Choices(UrlState):
     beam: int = param(4, whole(1, MAX_BEAM, clamp=True))
     alpha: float = param(0.6, decimal(0.0, MAX_ALPHA, clamp=True))
     norm: LengthNorm = param("paper", words(*get_args(LengthNorm)))
-    stop: str = param("early", words("early", "late"))
-    """"early", or "late": only when no hypothesis can be overtaken."""
+    stop: str = param("late", words("early", "late"))
+    """"late", when no hypothesis can be overtaken, or "early"."""
     branches_as: BranchesAs = param("lines", words(*get_args(BranchesAs)), name="roads_as")
     """Branches as lines below one another, as one tree, or two of them step by step."""
     beside: int = param(0, whole(0, 9_999), among=_among_branches, resets=_SENTENCE, absent="branch")

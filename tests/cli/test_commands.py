@@ -10,8 +10,11 @@ import pytest
 from transformer.__main__ import main
 from transformer.analysis.heads.published import SURVEY_FILE
 from transformer.cli import train_commands
+from transformer.config import DecodeConfig
+from transformer.lab import load
 from transformer.runs.status import RunError, Status, write_status
-from transformer.text.pairs import split_of
+from transformer.text.pairs import Pair, split_of
+from transformer.training.metrics import chrf
 
 TINY = ["--model.d-model", "32", "--model.d-ff", "64", "--model.n-encoder-layers", "1", "--model.n-decoder-layers", "1"]
 BRIEF = [
@@ -208,6 +211,25 @@ def test_evaluate_prints_one_json_object_with_signatures(runs_folder, capsys):
     for score in ("bleu", "chrf"):
         assert 0 <= found[score] <= 100
         assert "version:" in found[f"{score}_signature"]
+
+
+def test_evaluate_scores_what_the_asked_decoding_writes(runs_folder, tmp_path, capsys):
+    pairs = [Pair(text, " ".join(reversed(text.split()))) for text in ("a b c d e", "c d", "e a b")]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs), encoding="utf-8")
+    settings = DecodeConfig(method="beam", beam=3, alpha=1.0, n_best=2)
+    lab = load("mine")
+    written = [best.text for best, _ in lab.translations([pair.source for pair in pairs], settings)]
+    assert written != lab.translate([pair.source for pair in pairs])
+    asked = ["--method", "beam", "--beam", "3", "--alpha", "1.0", "--n-best", "2"]
+    assert main(["evaluate", "--model", "mine", "--pairs", str(path), *asked]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["chrf"] == pytest.approx(chrf(written, [pair.target for pair in pairs]).value)
+    in_force = {"method": "beam", "beam": 3, "alpha": 1.0, "length_norm": "paper", "early_stopping": False, "n_best": 2}
+    assert found["decoding"] == in_force
+    assert main(["evaluate", "--model", "mine", "--pairs", str(path), "--max-length", "2"]) == 0
+    short = json.loads(capsys.readouterr().out)
+    assert short["decoding"] == {"method": "greedy", "max_length": 2} and short["chrf"] != found["chrf"]
 
 
 def test_evaluate_scores_a_file_of_pairs(runs_folder, tmp_path, capsys):

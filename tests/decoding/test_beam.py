@@ -74,9 +74,9 @@ def test_both_length_norms_are_what_their_names_say():
 
 @NORMS
 @ALPHAS
-def test_a_beam_of_one_is_greedy(norm, alpha):
+def test_a_beam_of_one_that_stops_early_or_has_no_norm_is_greedy(norm, alpha):
     model, (source, _) = half_trained_model(), reversals(16)
-    _, results = search(model, source, size=1, alpha=alpha, norm=norm)
+    _, results = search(model, source, size=1, alpha=alpha, norm=norm, early_stopping=alpha > 0)
     written = [[token for token in result[0].ids if token != 2] for result in results]
     assert written == translate_ids(model, source, max_length=12)
 
@@ -152,8 +152,8 @@ def test_every_candidate_has_a_fate_and_those_that_go_on_are_the_next_hypotheses
 
 def test_without_early_stopping_the_best_is_never_worse():
     model, (source, _) = half_trained_model(), reversals(16)
-    _, early = search(model, source, size=2, alpha=1.0, norm="length")
-    _, late = search(model, source, size=2, alpha=1.0, norm="length", early_stopping=False)
+    _, early = search(model, source, size=2, alpha=1.0, norm="length", early_stopping=True)
+    _, late = search(model, source, size=2, alpha=1.0, norm="length")
     assert all(b[0].score >= a[0].score for a, b in zip(early, late, strict=True))
 
 

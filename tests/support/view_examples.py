@@ -447,7 +447,7 @@ EXAMPLES = [
     Example(BranchTree(walked=1), branches()),
     Example(BranchPair(first=1, second=2), branches(HEAD_OFF)),
     Example(BeamTree(), search()),
-    Example(BeamTree(chosen=3), search(HEAD_OFF, size=3, alpha=1.0, norm="length", early_stopping=False)),
+    Example(BeamTree(chosen=3), search(HEAD_OFF, size=3, alpha=1.0, norm="length", early_stopping=True)),
     Example(BeamTree(), search("mask:causal", text="a")),
     Example(HypothesisAttention(candidate=5, layer=0), search()),
     Example(HypothesisAttention(candidate=2, layer=0, head=1), search(HEAD_OFF)),

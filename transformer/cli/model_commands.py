@@ -106,8 +106,9 @@ def evaluate(
     split: str | None = None,
     longest_words: int | None = None,
     limit: int | None = None,
+    settings: Annotated[DecodeConfig, tyro.conf.arg(name="")] = GREEDY,
 ) -> None:
-    """Score a model on sentence pairs and print one JSON object.
+    """Score a model on sentence pairs and print one JSON object; of several outputs the first is scored.
 
     Args:
         pairs: A file of source and target, or two parallel files, as `train` takes them; without it, the model's own
@@ -131,8 +132,11 @@ def evaluate(
     if longest_words is not None:
         chosen = [pair for pair in chosen if _n_words(pair.source) <= longest_words]
     chosen = chosen[:limit] if limit is not None else chosen
+    decoding = None if settings == GREEDY else settings
     with tqdm(total=len(chosen), unit=" pairs", disable=None) as bar:
-        found = evaluate_pairs(lab.model, chosen, lab.tokenizer, overlap_scores=True, progress=bar.update)
+        found = evaluate_pairs(
+            lab.model, chosen, lab.tokenizer, overlap_scores=True, decoding=decoding, progress=bar.update
+        )
     assert found.chrf is not None, "overlap scores were asked for"
     _print_json(
         {
@@ -140,6 +144,7 @@ def evaluate(
             "pairs": " ".join(map(str, pairs)) or None,
             "split": split if pairs else split or "random",
             "longest_words": longest_words,
+            "decoding": settings.in_force,
             "count": found.count,
             "exact_match": found.exact_match,
             **_bleu(found.bleu),

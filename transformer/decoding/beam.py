@@ -31,6 +31,11 @@ class Hypothesis:
     ended: bool
     """False if it was cut off at the length limit before eos."""
 
+    @property
+    def text_ids(self) -> tuple[int, ...]:
+        """The tokens written, without eos."""
+        return self.ids[:-1] if self.ended else self.ids
+
 
 @dataclass(frozen=True)
 class BeamStep:
@@ -108,7 +113,7 @@ def beam_search(
     max_length: int,
     alpha: float = 0.6,
     norm: LengthNorm = "paper",
-    early_stopping: bool = True,
+    early_stopping: bool = False,
     constraints: Constraints = FREE,
     tap: Tap | None = None,
     record: Callable[[Site], bool] | None = None,
@@ -116,9 +121,10 @@ def beam_search(
 ) -> Iterator[BeamStep]:
     """Yields the steps of a search with `size` hypotheses a sentence; the last step's `finished` are the results.
 
-    A sentence's search is over when `size` hypotheses have ended; without `early_stopping`, when moreover no hypothesis
-    can still overtake the worst of them, whatever follows. The cache, constraints and recording are as in `greedy`,
-    which a beam of 1 equals. ValueError for a size or alpha that makes no search.
+    A sentence's search is over when `size` hypotheses have ended and no other can still overtake the worst of them,
+    whatever follows; with `early_stopping` as soon as `size` have ended. The cache, constraints and recording
+    are as in `greedy`, which a beam of 1 equals that stops early or has alpha 0. ValueError for a size or alpha that
+    makes no search.
     """
     DecodeConfig(method="beam", beam=size, alpha=alpha, length_norm=norm)  # refuses what makes no search
     constraints.check(model, max_length)

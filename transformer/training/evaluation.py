@@ -9,8 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from transformer.config import DecodeConfig
 from transformer.data.batches import Batch, fits, move_without_waiting, pair_batches
 from transformer.decoding.greedy import translate_ids
+from transformer.decoding.methods import decode
 from transformer.model.seq2seq import Seq2Seq
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
@@ -45,12 +47,14 @@ def evaluate(
     overlap_scores: bool = False,
     batch_tokens: int = 4_096,
     max_length: int | None = None,
+    decoding: DecodeConfig | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Evaluation:
-    """Scores of the model on these pairs, each translated greedily in float32.
+    """Scores of the model on these pairs, each translated greedily in float32, or as `decoding` says.
 
-    `overlap_scores` adds BLEU and chrF. `max_length` is the most tokens written for a pair; None allows two more than
-    the longest reference of the batch, past which no output is an exact match, but BLEU is, in a poor model, flattered.
+    `overlap_scores` adds BLEU and chrF. `max_length` is the most tokens written for a pair greedily; None allows two
+    more than the longest reference of the batch, past which no output is an exact match, but BLEU is, in a poor model,
+    flattered. With `decoding` it is that setting's, or what the model can; of several outputs the first is scored.
     `progress` is told how many pairs each batch held. Leaves the model in the mode it was in. ValueError for no pairs,
     or one that is empty or too long for the model.
     """
@@ -63,13 +67,12 @@ def evaluate(
     for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
         total += summed_loss(model, batch, device).item()
         tokens += batch.n_tokens
-        limit = max_length or batch.target_out.size(1) + 2
-        outputs = translate_ids(
-            model,
-            batch.source.to(device),
-            batch.source_mask.to(device),
-            max_length=min(limit, model.config.max_length),
-        )
+        source, mask = batch.source.to(device), batch.source_mask.to(device)
+        if decoding is None:
+            limit = min(max_length or batch.target_out.size(1) + 2, model.config.max_length)
+            outputs = translate_ids(model, source, mask, max_length=limit)
+        else:
+            outputs = [best.text_ids for best, *_ in decode(model, source, mask, decoding)]
         for row, ids in zip(rows, outputs, strict=True):
             translations[row] = tokenizer.decode(ids)
         if progress is not None:

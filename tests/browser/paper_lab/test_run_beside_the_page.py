@@ -25,7 +25,7 @@ def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Ser
     verdict = page.locator(".st-key-lab-verdict")
     expect(verdict).to_contain_text(re.compile("Verdict: .*(holds here|does not hold here|cannot be told)"))
     plots = page.locator(".js-plotly-plot")
-    expect(plots).to_have_count(2)
+    expect(plots).to_have_count(3)
 
     page.get_by_role("radio", name="64", exact=True).click()
     expect(page).to_have_url(re.compile(r"at=d%3D64"))

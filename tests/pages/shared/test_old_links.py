@@ -1,8 +1,8 @@
 """Links of earlier versions: each leads to the state it led to when it was recorded, and nonsense in it is named.
 
 `old_links.json` holds the links as they were written then, the URL to which the page brought each, and the values of
-which it said that it could not take them. A page may say more today, never less. Where it writes
-the same state otherwise today, the URL is today's: `set=train.accumulate=3` has become `accumulate=3`.
+which it said that it could not take them. A page may say more today, never less. Where it writes the same state
+otherwise today, the URL is today's: `set=train.accumulate=3` has become `accumulate=3`, and `stop=late` goes unsaid.
 """
 
 import json

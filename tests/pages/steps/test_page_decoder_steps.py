@@ -201,12 +201,12 @@ def test_the_beam_is_a_tree_with_its_results():
     assert len(figures(at)[0]["data"]) and "**3.**" not in texts(at) and at.query_params["beam"] == "2"
     at = checked(at.slider(key="beam-alpha").set_value(0.0).run())
     at = checked(at.selectbox(key="beam-norm").set_value("length").run())
-    at = checked(at.toggle(key="beam-stop").set_value(False).run())
+    at = checked(at.toggle(key="beam-stop").set_value(True).run())
     wanted = search_tree(
-        lab.model, lab.inspect("a b c d").source_ids, size=2, alpha=0, norm="length", early_stopping=False
+        lab.model, lab.inspect("a b c d").source_ids, size=2, alpha=0, norm="length", early_stopping=True
     )
     assert f"score {number(wanted.results[0].log_prob)} =" in texts(at)
-    assert (at.query_params["alpha"], at.query_params["norm"], at.query_params["stop"]) == ("0", "length", "late")
+    assert (at.query_params["alpha"], at.query_params["norm"], at.query_params["stop"]) == ("0", "length", "early")
 
 
 def test_a_candidate_of_the_beam_shows_why_it_was_pruned_and_where_it_looked():
@@ -293,7 +293,7 @@ def test_whatever_the_sliders_send_ends_within_their_limits(sent, monkeypatch):
 
 def test_choices_are_read_back_from_their_parameters():
     choices = Choices(step=3, branch=2, branches=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a")
-    beam = Choices(look="beam", beam=7, alpha=1.2, norm="length", stop="late")
+    beam = Choices(look="beam", beam=7, alpha=1.2, norm="length", stop="early")
     drawn = Choices(look="samples", temperature=0.7, top_k=5, top_p=0.9, min_p=0.1, seed=4)
     for chosen in (choices, beam, drawn):
         assert Choices.read(chosen.parameters()) == (chosen, ())

@@ -89,7 +89,7 @@ def search_tree(
     size: int,
     alpha: float,
     norm: LengthNorm,
-    early_stopping: bool = True,
+    early_stopping: bool = False,
 ) -> SearchTree:
     """Searches with these settings and returns the tree; ValueError as `beam_search`."""
     tap = compile_interventions(switches, model)
