@@ -808,8 +808,7 @@ class DecodeConfig:
     early_stopping: bool = setting(
         False,
         "Stop early",
-        "Stop as soon as as many hypotheses as the beam is wide have ended, though another may overtake them "
-        "(method beam).",
+        "Stop once as many hypotheses have ended as the beam is wide, though another may overtake them (method beam).",
     )
     temperature: float = setting(
         1.0,

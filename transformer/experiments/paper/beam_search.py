@@ -18,8 +18,8 @@ MODELS = ("emoji-en-fr", "emoji-en-ko")
 BEAMS, ALPHAS = (1, 2, 4, 8, 16, 32, 64), (0.0, 0.6, 1.0)
 PAPER_BEAM, PAPER_ALPHA, WIDER = 4, 0.6, (16, 64)
 IN_FULL, EARLY = "to the end", "early"
-"""When a search is over: when no hypothesis can overtake the best, as in tensor2tensor, the paper's code; or as soon as
-as many have ended as the beam is wide."""
+"""When a search is over: when no hypothesis can overtake those that have ended, as in tensor2tensor, the paper's code;
+or once as many have ended as the beam is wide."""
 ALL_PENALTIES_TO = 16
 """Wider beams are measured with the paper's penalty alone."""
 GROUP = 10
@@ -160,14 +160,14 @@ EXPERIMENT = Experiment(
         "not part of the project.) chrF compares the characters of an output with those of the reference, 0 to 100; "
         "the length ratio is characters written over characters of the reference. A beam of 1 without "
         "penalty is greedy decoding. A search goes on until no hypothesis can overtake the best ones that have ended; "
-        "with the paper's penalty it is measured too with early stopping, where it is over as soon as as many have "
-        "ended as the beam is wide."
+        "with the paper's penalty it is measured too with early stopping, where it is over once as many have ended as "
+        "the beam is wide."
     ),
     factors=(
         Factor(name="model", label="model", explained="which shipped model, and so which language"),
         Factor(name="beam", label="beam size", explained="how many beginnings the search keeps"),
         Factor(name="alpha", label="length penalty α", explained="how strongly longer outputs are favoured"),
-        Factor(name="stop", label="search ends", explained="early: as soon as as many outputs have ended as it keeps"),
+        Factor(name="stop", label="search ends", explained="early: once as many outputs have ended as it keeps"),
     ),
     metrics=(
         Metric(name="chrf", label="chrF, mean of the names", explained="likeness to the reference, 0 to 100"),
