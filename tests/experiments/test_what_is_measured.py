@@ -1,4 +1,4 @@
-"""What experiments hand to their trainings and what they count: arms differ in their factors alone, no pair is lost."""
+"""Checks what experiments train and count: their arms differ in the factors alone, and no pair is left out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass

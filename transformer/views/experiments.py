@@ -219,7 +219,7 @@ class ClaimsData:
     """The deciding finding of each experiment."""
 
     titles: tuple[str, ...]
-    """Of the experiments."""
+    """The titles of the experiments."""
     units: tuple[str, ...]
     """What each finding is a number of."""
     rows: Estimates
