@@ -129,8 +129,10 @@ def test_the_rate_of_a_start_is_chosen_by_the_other_seeds():
         for seed, loss in enumerate(of_seeds)
         for start in (warm_up.WITH, warm_up.WITHOUT)
     ]
-    gaps = warm_up._at_the_best_rates(results("warm-up", rows))
+    best, found = warm_up.COMPARISONS[0], results("warm-up", rows)
+    gaps = best.again([{**each.cell, "seed": each.seed, **each.values} for each in rows])
     assert gaps == pytest.approx([10 - loss for loss in losses[0.001]])  # though the first seed is lucky at 0.003
+    assert best.finding(found).estimate == pytest.approx(sum(gaps) / 4)
 
 
 def test_heads_are_judged_against_one_head_of_the_same_seed():

@@ -1500,9 +1500,9 @@ FAULTS = (
     ),
     Fault(
         "the best rate chosen by the seed that it is judged on",
-        "transformer/experiments/paper/warm_up.py",
-        "for other, loss in held.items() if other != seed)",
-        "for other, loss in held.items() if other == seed)",
+        "transformer/experiments/comparisons.py",
+        "items() if s != seed)",
+        "items() if s == seed)",
         "tests/experiments/test_paper_experiments.py::test_the_rate_of_a_start_is_chosen_by_the_other_seeds",
     ),
     Fault(

@@ -7,11 +7,12 @@ first by intervals.py, the second by recount.py. A budget that leaves out a leve
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from transformer.experiments.intervals import Interval, t_interval
 from transformer.experiments.outcome import Finding, Verdict, finding
-from transformer.experiments.recount import apart
-from transformer.experiments.results import Cell, Results
+from transformer.experiments.recount import chosen, column
+from transformer.experiments.results import Cell, Level, Results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,10 @@ class Comparison:
     most: float = math.inf
     interval: Callable[[Sequence[float]], Interval] = t_interval
     """Makes the interval of the differences."""
+    best_of: str = ""
+    """A factor that the cells leave open: with each seed a cell has the level at which the other seeds have the least
+    mean of `by`. So no cell is measured at a level that suits another, nor by the seed that chose it."""
+    by: str = "validation_loss"
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -40,17 +45,42 @@ class Comparison:
 
     def finding(self, results: Results) -> Finding:
         """Returns the mean difference with its interval."""
-        gaps = results.apart(self.metric, self.first, self.second)
+        gaps = _minus(self._measured(results, self.first), self._measured(results, self.second))
         if self.beside is not None:
-            others = results.apart(self.metric, *self.beside)
-            gaps = {seed: gap - others[seed] for seed, gap in gaps.items() if seed in others}
+            gaps = _minus(gaps, _minus(*(self._measured(results, cell) for cell in self.beside)))
         interval = self.interval(list(gaps.values()))
         return finding(self.name, interval, group=self.group, unit=self.unit, least=self.least, most=self.most)
 
     def again(self, rows: Sequence[Mapping]) -> list[float]:
         """Returns the differences, seed by seed, from the rows of the file: see `recount`."""
-        gaps = [apart(rows, self.metric, *pair) for pair in (self.cells[:2], self.cells[2:]) if pair]
-        return [gaps[0][s] - sum(g[s] for g in gaps[1:]) for s in gaps[0] if all(s in g for g in gaps)]
+        found = [
+            chosen(rows, self.metric, self.by, self.best_of, **cell)
+            if self.best_of
+            else column(rows, self.metric, **cell)
+            for cell in self.cells
+        ]
+        signs = (1, -1, -1, 1)[: len(found)]
+        seeds = [seed for seed in found[0] if all(seed in each for each in found)]
+        return [math.fsum(sign * each[seed] for sign, each in zip(signs, found, strict=True)) for seed in seeds]
+
+    def _measured(self, results: Results, cell: Cell) -> dict[int, float]:
+        if not self.best_of:
+            return results.by_seed(self.metric, **cell)
+        at = {level: cell | {self.best_of: level} for level in results.levels(self.best_of)}
+        own = {level: results.by_seed(self.metric, **each) for level, each in at.items()}
+        judged = {level: results.by_seed(self.by, **each) for level, each in at.items()}
+        return {seed: own[level][seed] for seed, level in _best(judged, results.seeds) if seed in own[level]}
+
+
+def _minus(first: Mapping[int, float], second: Mapping[int, float]) -> dict[int, float]:
+    return {seed: value - second[seed] for seed, value in first.items() if seed in second}
+
+
+def _best(judged: Mapping[Level, Mapping[int, float]], seeds: Sequence[int]) -> Iterator[tuple[int, Level]]:
+    """Yields with each seed that has all levels the one whose mean is the least over the other seeds."""
+    for seed in seeds:
+        if all(seed in of_seed and len(of_seed) > 1 for of_seed in judged.values()):
+            yield seed, min(judged, key=lambda level: fmean(v for s, v in judged[level].items() if s != seed))
 
 
 def findings_of(comparisons: Sequence[Comparison], results: Results) -> tuple[Finding, ...]:

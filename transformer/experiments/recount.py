@@ -16,10 +16,21 @@ def column(rows: Sequence[Mapping], metric: str, **where: object) -> dict[int, f
     }
 
 
-def apart(rows: Sequence[Mapping], metric: str, first: Mapping, second: Mapping) -> dict[int, float]:
-    """Returns a metric in one cell minus the same in another, by seed."""
-    a, b = column(rows, metric, **first), column(rows, metric, **second)
-    return {seed: value - b[seed] for seed, value in a.items() if seed in b}
+def chosen(rows: Sequence[Mapping], metric: str, by: str, factor: str, **where: object) -> dict[int, float]:
+    """Returns a metric by seed at the level of a factor where the other seeds add up to the least of `by`."""
+    levels = sorted({row[factor] for row in rows})
+    at = [where | {factor: level} for level in levels]
+    both = [(column(rows, by, **each), column(rows, metric, **each)) for each in at]
+    found = {}
+    for seed in sorted({row["seed"] for row in rows}):
+        sums = [
+            (sum(value for other, value in judged.items() if other != seed), own[seed])
+            for judged, own in both
+            if seed in judged and seed in own and len(judged) > 1
+        ]
+        if len(sums) == len(levels):
+            found[seed] = min(sums)[1]
+    return found
 
 
 def mean_and_ends(values: Sequence[float], method: str) -> tuple[float, float, float]:

@@ -68,11 +68,6 @@ class Results:
         """The seconds that all measurements took."""
         return sum(row.elapsed_s for row in self.rows)
 
-    def apart(self, metric: str, first: Cell, second: Cell) -> dict[int, float]:
-        """Returns a metric in one cell minus the same in another, by the seeds that both have."""
-        a, b = self.by_seed(metric, **first), self.by_seed(metric, **second)
-        return {seed: a[seed] - b[seed] for seed in a if seed in b}
-
     def mean(self, metric: str, **where: Level) -> float:
         """Returns the mean of a metric over the seeds of the one cell with these levels."""
         return fmean(self.by_seed(metric, **where).values())

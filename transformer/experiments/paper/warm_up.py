@@ -1,16 +1,12 @@
 """Section 5.3: is the warm-up of the learning rate needed? With and without it, for both places of the layer norm."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from statistics import fmean
 
 from transformer.config import PRESETS, TrainConfig
-from transformer.experiments.comparisons import Comparison, again_by, findings_of
+from transformer.experiments.comparisons import Comparison, again_by, findings_of, judge_by
 from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
-from transformer.experiments.intervals import t_interval
-from transformer.experiments.outcome import Outcome, Verdict, finding, outcomes_of
-from transformer.experiments.recount import column
+from transformer.experiments.outcome import Outcome, outcomes_of
 from transformer.experiments.results import Cell, Results
 from transformer.experiments.training import train_briefly
 
@@ -20,19 +16,25 @@ WITH, WITHOUT = "warm-up", "none"
 STEPS_UP = 100
 """Steps of the warm-up."""
 _NAMES = {"post": "post-norm, as in the paper", "pre": "pre-norm"}
-_UNIT = "loss without warm-up − loss with it, nats"
 PRIMARY = "post-norm, each at its best rate"
-COMPARISONS = tuple(
-    Comparison(
-        name=f"{norm}-norm, rate {rate:g}",
+
+
+def _comparison(name: str, norm: str, best_of: str = "", **at: float) -> Comparison:
+    return Comparison(
+        name=name,
         group=_NAMES[norm],
         metric="validation_loss",
-        unit=_UNIT,
-        first={"norm": norm, "rate": rate, "start": WITHOUT},
-        second={"norm": norm, "rate": rate, "start": WITH},
+        unit="loss without warm-up − loss with it, nats",
+        first={"norm": norm, **at, "start": WITHOUT},
+        second={"norm": norm, **at, "start": WITH},
         least=0.0,
+        best_of=best_of,
     )
-    for norm, rate in product(NORMS, RATES)
+
+
+COMPARISONS = (
+    _comparison(PRIMARY, "post", best_of="rate"),
+    *(_comparison(f"{norm}-norm, rate {rate:g}", norm, rate=rate) for norm, rate in product(NORMS, RATES)),
 )
 
 
@@ -51,53 +53,8 @@ def measure(cell: Cell, seed: int, size: int) -> dict[str, float]:
     return {name: found[name] for name in ("validation_loss", "exact_match", "diverged")}
 
 
-def judge(results: Results) -> Verdict:
-    """Compares both starts at the best rate of each, then at every rate."""
-    best = t_interval(_at_the_best_rates(results))
-    findings = (
-        finding(PRIMARY, best, group=_NAMES["post"], unit=_UNIT, least=0.0),
-        *findings_of(COMPARISONS, results),
-    )
-    outcomes = outcomes_of(findings, PRIMARY)
-    return Verdict(findings=findings, primary=PRIMARY, sentence=_sentence(results, outcomes))
-
-
-def _at_the_best_rates(results: Results) -> list[float]:
-    """Returns the loss without warm-up minus the loss with it for each seed, both at the rate whose mean loss over the
-    other seeds is the least: no start is judged at a rate that suits the other, nor by the seed that chose it."""
-    losses = {
-        (start, rate): results.by_seed("validation_loss", norm="post", rate=rate, start=start)
-        for start in (WITH, WITHOUT)
-        for rate in results.levels("rate")
-    }
-
-    def best(start: str, seed: int) -> float:
-        own = [held for (its, _), held in losses.items() if its == start and seed in held and len(held) > 1]
-        return min(own, key=lambda held: fmean(loss for other, loss in held.items() if other != seed))[seed]
-
-    seeds = [seed for seed in results.seeds if all(seed in held for held in losses.values())]
-    return [best(WITHOUT, seed) - best(WITH, seed) for seed in seeds] if len(seeds) > 1 else []
-
-
-def again(rows: Sequence[Mapping]) -> dict[str, list[float]]:
-    """Reads what every finding is the mean of from the rows of the file: see `recount`."""
-    rates = sorted({row["rate"] for row in rows})
-    seeds = sorted({row["seed"] for row in rows})
-    chosen: dict[str, dict[int, float]] = {WITH: {}, WITHOUT: {}}
-    for start, at in chosen.items():
-        by_rate = [column(rows, "validation_loss", norm="post", rate=rate, start=start) for rate in rates]
-        for seed in seeds:
-            sums = [
-                (sum(loss for s, loss in each.items() if s != seed), each[seed]) for each in by_rate if seed in each
-            ]
-            if len(sums) == len(rates):
-                at[seed] = sorted(sums)[0][1]
-    gaps = [loss - chosen[WITH][seed] for seed, loss in chosen[WITHOUT].items() if seed in chosen[WITH]]
-    return {PRIMARY: gaps if len(gaps) > 1 else []} | again_by(COMPARISONS)(rows)
-
-
-def _sentence(results: Results, outcomes: Mapping[str, Outcome]) -> str:
-    told = []
+def _sentence(results: Results) -> str:
+    told, outcomes = [], outcomes_of(findings_of(COMPARISONS, results), PRIMARY)
     for start in (WITH, WITHOUT):
         rows = [row for row in results.rows if row.has(start=start)]
         if rows:
@@ -176,6 +133,6 @@ EXPERIMENT = Experiment(
         "post-norm stack of 6 layers has larger gradients near its output at the start than one of 2."
     ),
     measure=measure,
-    judge=judge,
-    again=again,
+    judge=judge_by(COMPARISONS, _sentence, primary=PRIMARY),
+    again=again_by(COMPARISONS),
 )
