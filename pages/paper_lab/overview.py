@@ -21,6 +21,7 @@ LOOKS = {
     Outcome.HOLDS: ("blue", ":material/check_circle:"),
     Outcome.FAILS: ("red", ":material/cancel:"),
     Outcome.UNKNOWN: ("gray", ":material/help:"),
+    Outcome.UNLEARNED: ("gray", ":material/hourglass_empty:"),
 }
 """The colour and the icon of each outcome; the words always stand beside them."""
 
@@ -36,9 +37,9 @@ def choose_experiment(chosen: Choices) -> Experiment | None:
         exhibit(AllMeasured(judged), Claims())
     st.caption(
         "A verdict is about this size and this machine. It says *holds here* only if the whole uncertainty of the "
-        "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border. One "
-        "number decides each claim. It was chosen after a first measurement: only other seeds would test it free of "
-        "that knowledge."
+        "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border, or where "
+        "the models learned too little to be compared. One number decides each claim. It was chosen after a first "
+        "measurement: only other seeds would test it free of that knowledge."
     )
     with st.expander("The same in words"):
         st.markdown("\n".join(_line(experiment) for experiment in found))

@@ -10,7 +10,7 @@ from pages.shared import wording
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import segments
-from transformer.experiments.experiment import Experiment
+from transformer.experiments.experiment import Competence, Experiment
 from transformer.experiments.outcome import Verdict
 from transformer.experiments.results import ExperimentError, Results, load_results, own_file
 from transformer.interventions.names import plural
@@ -58,6 +58,8 @@ def _render_verdict(experiment: Experiment, results: Results, verdict: Verdict) 
         st.markdown(f"**Verdict:** {badge(verdict.outcome)}")
         st.markdown(wording.plain(verdict.sentence))
         st.markdown(_deciding_text(verdict))
+        if experiment.competence is not None and verdict.unlearned:
+            st.markdown(_unlearned_text(experiment, experiment.competence, verdict))
         if len(groups := verdict.groups) > 1:
             st.markdown("Part by part, with all that was explored besides:")
             st.markdown("\n".join(f"- {wording.plain(name)}: {badge(outcome)}" for name, outcome in groups.items()))
@@ -87,6 +89,16 @@ def _deciding_text(verdict: Verdict) -> str:
     if not found.settled:
         said += " **Other draws of the bootstrap could change this verdict:** the interval ends almost at the border."
     return said
+
+
+def _unlearned_text(experiment: Experiment, asked: Competence, verdict: Verdict) -> str:
+    """Returns which arms did not learn enough within this budget for their difference to say anything."""
+    label = experiment.metric(asked.metric).label
+    arms = "; ".join(f"{wording.plain(name)}: {wording.number(mean)}" for name, mean in verdict.unlearned.items())
+    return (
+        f"**Not learned within this budget:** {arms} ({wording.plain(label)}; at least {wording.number(asked.least)} "
+        "is needed)."
+    )
 
 
 def _render_chart(experiment: Experiment, results: Results, chosen: Choices) -> None:
@@ -147,6 +159,12 @@ def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -
         f"**How it is judged.** {experiment.rule} What decides needs its whole 95 % interval on one side; what "
         f"explores needs more, the more numbers there are (Holm's correction). Intervals: {intervals}."
     )
+    if (asked := experiment.competence) is not None:
+        label = wording.plain(experiment.metric(asked.metric).label)
+        st.markdown(
+            f"**What must be learned first.** Each of these needs {label} of at least {wording.number(asked.least)}: "
+            f"{wording.plain('; '.join(asked.arms))}. Until then the verdict stays open."
+        )
     st.markdown(f"**What would change our mind.** {experiment.change_of_mind}")
     with st.expander("The command that made these numbers"):
         st.code(results.command, language="bash")

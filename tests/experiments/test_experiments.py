@@ -9,6 +9,7 @@ import pytest
 from fakes.experiment import CLAIMS, HALF_WIDTH, fake_experiment
 
 from transformer.experiments import recount
+from transformer.experiments.experiment import Competence
 from transformer.experiments.intervals import bootstrap_interval, exponents, t_interval, t_quantile, t_tails
 from transformer.experiments.measuring import run_experiment
 from transformer.experiments.outcome import Finding, Outcome, Verdict, allowed_text, finding, holm, together
@@ -28,6 +29,34 @@ def test_a_known_experiment_gets_its_known_verdict(claim, outcome, tmp_path):
     assert (found.low, found.high) == pytest.approx((0.5 - HALF_WIDTH, 0.5 + HALF_WIDTH), abs=1e-4)
     assert found.interval == "95 % t interval over 3 seeds"
     assert (found.least, found.most) == CLAIMS[claim]
+
+
+@pytest.mark.parametrize(
+    ("asked", "short"),
+    [
+        (Competence(metric="share", least=0.5, arms={"one": {"coin": "fair"}}), {}),
+        (Competence(metric="share", least=0.6, arms={"one": {"coin": "fair"}}), {"one": 0.5}),
+        (
+            Competence(metric="share", least=0.6, arms={"one": {"coin": "fair"}, "other": {"coin": "false"}}),
+            {"one": 0.5},
+        ),
+        (Competence(metric="share", least=0.6, arms={"best": {}}, best_of="coin"), {}),
+        (Competence(metric="share", least=0.8, arms={"best": {}}, best_of="coin"), {"best": 0.7}),
+        (Competence(metric="share", least=0.8, arms={"not measured": {"coin": "bent"}}), {}),
+    ],
+)
+def test_a_verdict_stays_open_while_an_arm_of_it_has_not_learned(asked, short):
+    experiment = replace(fake_experiment("holds"), competence=asked)
+    rows = tuple(
+        Row(cell={"coin": coin}, seed=seed, values={"share": middle + 0.1 * (seed - 1)}, elapsed_s=1.0)
+        for coin, middle in (("fair", 0.5), ("false", 0.7))
+        for seed in range(3)
+    )
+    verdict = experiment.verdict(Results(experiment="fake", budget="full", rows=rows))
+    assert verdict.unlearned == pytest.approx(short)
+    assert verdict.outcome is verdict.outcomes["share"] is (Outcome.UNLEARNED if short else Outcome.HOLDS)
+    plain = [{**row.cell, "seed": row.seed, **row.values} for row in rows]
+    assert asked.again(plain) == pytest.approx(short)
 
 
 def test_two_seeds_are_too_few_to_tell(tmp_path):
@@ -135,10 +164,11 @@ def test_what_is_allowed_is_said_in_words():
 
 
 def test_one_failure_fails_and_one_open_question_stays_open():
-    holds, fails, unknown = Outcome
+    holds, fails, unknown, unlearned = Outcome
     assert together([holds, holds]) is Outcome.HOLDS
     assert together([holds, unknown]) is Outcome.UNKNOWN
     assert together([holds, unknown, fails]) is Outcome.FAILS
+    assert together([holds, fails, unlearned]) is Outcome.UNLEARNED
 
 
 def numbers(name: str, values: list[float]) -> Finding:

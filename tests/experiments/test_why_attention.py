@@ -70,8 +70,10 @@ def test_longer_sentences_than_in_training_are_translated(model):
     [
         ({(VECTOR, LONG): 0.2}, Outcome.HOLDS, Outcome.HOLDS),
         ({(WITH, LONG): 0.2}, Outcome.FAILS, Outcome.FAILS),
-        # It lost nothing by length.
-        ({(WITH, SHORT): 1.0, (VECTOR, LONG): 0.5, (VECTOR, SHORT): 0.2}, Outcome.HOLDS, Outcome.FAILS),
+        # It lost less by length.
+        ({(WITH, LONG): 0.55, (VECTOR, LONG): 0.5, (VECTOR, SHORT): 0.92}, Outcome.HOLDS, Outcome.FAILS),
+        # It had not learned the short ones.
+        ({(VECTOR, LONG): 0.5, (VECTOR, SHORT): 0.2}, Outcome.UNLEARNED, Outcome.FAILS),
     ],
     ids=str,
 )

@@ -49,7 +49,7 @@ def _list() -> None:
     for each in listed():
         outcome = each.verdict(load_results(each.name)).outcome
         minutes = estimated_s(each, each.budget()) / 60
-        print(f"{each.name:17} {outcome:26} {minutes:4.0f} min  {each.question}")
+        print(f"{each.name:17} {outcome:46} {minutes:4.0f} min  {each.question}")
     print(f"`experiment run {ALL}` makes all again in {_time_of_all('')}; with --budget small in {_hours('small')}.")
 
 

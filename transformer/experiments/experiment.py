@@ -6,11 +6,12 @@ Nothing here knows any of them.
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from transformer.experiments.outcome import Verdict
+from transformer.experiments.recount import best_mean
 from transformer.experiments.results import Cell, ExperimentError, Level, Results
 
 _AGAIN = "run it again"
@@ -65,6 +66,32 @@ class Chart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Competence:
+    """What the arms of the deciding finding must reach: of arms that have not learned, a comparison says nothing."""
+
+    metric: str
+    least: float
+    arms: Mapping[str, Cell]
+    best_of: str = ""
+    """A factor that the arms leave open: the level counts at which an arm is best."""
+
+    def short_of(self, results: Results) -> dict[str, float]:
+        """Returns the arms whose mean over seeds falls short, with it; those that were not measured are left out."""
+        found: dict[str, float] = {}
+        for name, arm in self.arms.items():
+            cells = [arm | {self.best_of: at} for at in results.levels(self.best_of)] if self.best_of else [arm]
+            means = [results.mean(self.metric, **cell) for cell in cells if results.by_seed(self.metric, **cell)]
+            if means and max(means) < self.least:
+                found[name] = max(means)
+        return found
+
+    def again(self, rows: Sequence[Mapping]) -> dict[str, float]:
+        """Computes the same from the rows of the file: see `recount`."""
+        best = {name: best_mean(rows, self.metric, self.best_of, **arm) for name, arm in self.arms.items()}
+        return {name: mean for name, mean in best.items() if mean < self.least}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """An experiment that a person can run; the first of its budgets is the one of the shipped numbers."""
 
@@ -95,6 +122,7 @@ class Experiment:
     """What is repeated in each cell."""
     skips: Callable[[Cell], bool] = field(default=lambda cell: False, repr=False)
     """True for combinations of levels that are left out."""
+    competence: Competence | None = None
     shared: str = ""
     """The factor for all of whose levels one training does, in the time of the first; empty where each cell has one."""
 
@@ -124,7 +152,7 @@ class Experiment:
         if {tuple(cell.items()) for cell, _ in plan} - {tuple(row.cell.items()) for row in results.rows}:
             raise ExperimentError(f"{len(results.rows):,} of {len(plan):,} measurements are too few for a verdict")
         try:
-            return self.judge(results)
+            return replace(self.judge(results), unlearned=self.competence.short_of(results) if self.competence else {})
         except (ArithmeticError, LookupError, TypeError, ValueError, np.linalg.LinAlgError) as error:
             raise ExperimentError(f"the measurements of {self.name} allow no verdict ({error}): {_AGAIN}") from error
 

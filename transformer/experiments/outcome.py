@@ -6,19 +6,20 @@ later. The others explore: they count as told only after Holm's correction for t
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from transformer.experiments.intervals import Interval, Method
 
 
 class Outcome(StrEnum):
-    """The three things that a verdict can say."""
+    """What a verdict can say."""
 
     HOLDS = "holds here"
     FAILS = "does not hold here"
     UNKNOWN = "cannot be told at this size"
+    UNLEARNED = "cannot be told: not learned within this budget"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,8 @@ class Verdict:
     """The name of the finding that alone makes the verdict."""
     sentence: str
     """The result in plain words, with its most important numbers."""
+    unlearned: Mapping[str, float] = field(default_factory=dict)
+    """The arms of the deciding finding that did not learn enough to be compared, and how far each came."""
 
     @property
     def deciding(self) -> Finding | None:
@@ -80,13 +83,18 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of the deciding finding."""
-        return self.deciding.outcome if self.deciding is not None else Outcome.UNKNOWN
+        """The outcome of the deciding finding, which stays open while an arm of it has not learned."""
+        if self.deciding is None:
+            return Outcome.UNKNOWN
+        return Outcome.UNLEARNED if self.unlearned else self.deciding.outcome
 
     @property
     def outcomes(self) -> dict[str, Outcome]:
-        """The outcome of each finding: see `outcomes_of`."""
-        return outcomes_of(self.findings, self.primary)
+        """The outcome of each finding: that of the verdict for the one that decides, and see `outcomes_of`."""
+        return {
+            name: self.outcome if name == self.primary else outcome
+            for name, outcome in outcomes_of(self.findings, self.primary).items()
+        }
 
     @property
     def groups(self) -> dict[str, Outcome]:
@@ -123,8 +131,11 @@ def holm(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
 
 
 def together(outcomes: Sequence[Outcome]) -> Outcome:
-    """Returns the outcome of several: one that fails is enough to fail, one that is open to stay open."""
+    """Returns the outcome of several: one of models that have not learned leaves all open, one that fails is enough to
+    fail, one that is open to stay open."""
     found = set(outcomes)
+    if Outcome.UNLEARNED in found:
+        return Outcome.UNLEARNED
     if Outcome.FAILS in found:
         return Outcome.FAILS
     return Outcome.HOLDS if found == {Outcome.HOLDS} else Outcome.UNKNOWN

@@ -33,6 +33,15 @@ def chosen(rows: Sequence[Mapping], metric: str, by: str, factor: str, **where: 
     return found
 
 
+def best_mean(rows: Sequence[Mapping], metric: str, factor: str, **where: object) -> float:
+    """Returns the largest mean of a metric over the levels of a factor, or the one there is; NaN without rows."""
+    sums: dict[object, list[float]] = {}
+    for row in rows:
+        if row.get(metric) is not None and all(row[name] == level for name, level in where.items()):
+            sums.setdefault(row[factor] if factor else None, []).append(row[metric])
+    return max((math.fsum(values) / len(values) for values in sums.values()), default=math.nan)
+
+
 def mean_and_ends(values: Sequence[float], method: str) -> tuple[float, float, float]:
     """Returns the mean and the ends of the 95 % interval that is made by this method."""
     n = len(values)

@@ -23,8 +23,8 @@ _WIDEST = 1.15
 """The end of the axis of claims, on which an interval ends at 1."""
 _CLAIM, _LINE = 44, 33
 """Pixels of a claim's row, and letters of a line below its title."""
-SYMBOLS = ("circle", "x", "diamond-open")
-"""The marks of a finding that holds, fails and cannot be told."""
+SYMBOLS = ("circle", "x", "diamond-open", "square-open")
+"""The marks of a finding that holds, fails, cannot be told, and is of models that have not learned."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dar
     The first row, which decides, has its name in bold.
     """
     colours = theme.palette(dark)
-    inks = (run_colour(0, dark), run_colour(1, dark), colours.quiet)
+    inks = _inks(dark)
+    found = sorted({outcome for each in panels for outcome in each.outcome})
     traces: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     layout: dict[str, Any] = {}
@@ -124,9 +125,10 @@ def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dar
                     "line": {"width": 0},
                 }
             )  # fmt: skip
-        for index, says in enumerate(outcomes):
+        for index in found:
             rows = [row for row, outcome in enumerate(each.outcome) if outcome == index]
-            traces.append(_dots(each, rows, inks[index], SYMBOLS[index], says, end) | {"showlegend": number == 1})
+            dots = _dots(each, rows, inks[index], SYMBOLS[index], outcomes[index], end)
+            traces.append(dots | {"showlegend": number == 1})
         domain = [max(0.0, (top - height) / inner), top / inner]
         names = [f"<b>{name}</b>" if (number, row) == (1, 0) else name for row, name in enumerate(each.names)]
         layout[f"yaxis{end}"] = row_axis(names, domain=domain, automargin=True)
@@ -148,11 +150,11 @@ def claims_figure(
     Each row has its own scale: the farther end of its interval lies at 1 or -1, what is allowed to the right of 0.
     """
     colours = theme.palette(dark)
-    inks = (run_colour(0, dark), run_colour(1, dark), colours.quiet)
+    inks = _inks(dark)
     places = _scaled(rows)
     traces: list[dict[str, Any]] = []
-    for index, says in enumerate(outcomes):
-        own = [row for row, outcome in enumerate(rows.outcome) if outcome == index]
+    for index in sorted(set(rows.outcome)):
+        says, own = outcomes[index], [row for row, outcome in enumerate(rows.outcome) if outcome == index]
         middle, low, high = (numbers[own] for numbers in places)
         texts = [
             f"{titles[row]}: {rows.names[row]}<br>{units[row]}<br>"
@@ -162,7 +164,7 @@ def claims_figure(
         ]
         traces.append(
             {
-                "type": "scatter", "mode": "markers", "x": middle if own else [None], "y": own or [None], "name": says,
+                "type": "scatter", "mode": "markers", "x": middle, "y": own, "name": says,
                 "marker": {"color": inks[index], "symbol": SYMBOLS[index], "size": 9},
                 "error_x": {"array": high - middle, "arrayminus": middle - low, "color": inks[index], "width": 4},
                 **hover(texts),
@@ -208,6 +210,12 @@ def claims_figure(
         showlegend=True,
         legend={"orientation": "h", "y": 0, "yanchor": "top"},
     )
+
+
+def _inks(dark: bool) -> tuple[str, ...]:
+    """Returns the colour of each of SYMBOLS."""
+    quiet = theme.palette(dark).quiet
+    return run_colour(0, dark), run_colour(1, dark), quiet, quiet
 
 
 def _scaled(rows: Estimates) -> tuple[Float[ndarray, " finding"], ...]:

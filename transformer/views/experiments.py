@@ -1,6 +1,6 @@
 """The figures of the paper lab: what an experiment measured, and its findings against what the claim allows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -194,7 +194,9 @@ class ExperimentFindings:
         verdict = find_experiment(results.experiment).verdict(results)
         findings = sorted(verdict.findings, key=lambda each: each.name != verdict.primary)
         by_unit = {unit: [each for each in findings if each.unit == unit] for unit in (each.unit for each in findings)}
-        return FindingsData(tuple(_estimates(unit, own, verdict.outcomes) for unit, own in by_unit.items()))
+        return FindingsData(
+            tuple(_estimates(unit, own, [verdict.outcomes[each.name] for each in own]) for unit, own in by_unit.items())
+        )
 
     def figure(self, data: FindingsData, *, dark: bool = False) -> go.Figure:
         """A row for each finding over the range that the claim allows."""
@@ -244,9 +246,10 @@ class Claims:
         if missing := [e.name for e, verdict in zip(experiments, verdicts, strict=True) if verdict.deciding is None]:
             raise ValueError(f"what decides {missing[0]} is not measured")
         found = [verdict.deciding for verdict in verdicts if verdict.deciding is not None]
-        outcomes = {finding.name: finding.outcome for finding in found}
         titles = tuple(experiment.title for experiment in experiments)
-        return ClaimsData(titles, tuple(finding.unit for finding in found), _estimates("", found, outcomes))
+        return ClaimsData(
+            titles, tuple(finding.unit for finding in found), _estimates("", found, [each.outcome for each in verdicts])
+        )
 
     def figure(self, data: ClaimsData, *, dark: bool = False) -> go.Figure:
         """A row for each experiment."""
@@ -267,9 +270,9 @@ class Claims:
         yield from _checks((data.rows,), findings, outcomes)
 
 
-def _estimates(unit: str, findings: Sequence[Finding], outcomes: Mapping[str, Outcome]) -> Estimates:
+def _estimates(unit: str, findings: Sequence[Finding], outcomes: Sequence[Outcome]) -> Estimates:
     numbers = np.array([[each.estimate, each.low, each.high, each.least, each.most] for each in findings]).T
-    told = tuple(list(Outcome).index(outcomes[each.name]) for each in findings)
+    told = tuple(list(Outcome).index(each) for each in outcomes)
     return Estimates(unit, tuple(each.name for each in findings), *numbers, told)
 
 
@@ -281,7 +284,8 @@ def _columns(each: Estimates) -> dict[str, ndarray]:
 def _recounted(results: Results) -> tuple[Verdict, dict[str, int]]:
     """Returns the verdict with its intervals made by other code from the rows of the file, and the outcomes by it."""
     experiment = find_experiment(results.experiment)
-    verdict, values = experiment.verdict(results), experiment.again(content_of(results))
+    rows = content_of(results)
+    verdict, values = experiment.verdict(results), experiment.again(rows)
     findings, p_values = [], {}
     for each in verdict.findings:
         estimate, low, high = recount.mean_and_ends(values[each.name], each.method)
@@ -290,6 +294,8 @@ def _recounted(results: Results) -> tuple[Verdict, dict[str, int]]:
             p_values[each.name] = recount.p_value(values[each.name], each.method, each.least, each.most)
     told = recount.holm(p_values) | {verdict.primary}
     outcomes = {each.name: _outcome(each) if each.name in told else 2 for each in findings}
+    if experiment.competence is not None and experiment.competence.again(rows):
+        outcomes[verdict.primary] = 3
     return replace(verdict, findings=tuple(findings)), outcomes
 
 
@@ -302,7 +308,7 @@ def _checks(panels: Sequence[Estimates], again: Sequence[Finding], outcomes: Seq
     ruled = [(each.least, each.most) for each in again]
     yield agree("What is allowed is what the rule says", _finite(bounds), _finite(ruled), 0, "asked again")
     told = [index for each in panels for index in each.outcome]
-    claim = "Inside the range holds, outside fails, across or after Holm's correction cannot be told"
+    claim = "Inside the range holds, outside fails; across, after Holm's correction or not learned cannot be told"
     yield agree(claim, told, outcomes, 0, "decided again from the recomputed intervals and p values")
 
 

@@ -18,6 +18,7 @@ from pages.shared.guard import FAILED
 from transformer.access.people import ME
 from transformer.config import CorpusConfig
 from transformer.experiments.estimate import START_S, estimated_s
+from transformer.experiments.experiment import Competence
 from transformer.experiments.measuring import run_experiment
 from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper import EXPERIMENTS, listed
@@ -47,7 +48,7 @@ def charts(at):
 def test_the_page_opens_with_the_shipped_verdicts_and_numbers():
     said = texts(at := open_page("paper_lab"))
     for experiment in listed():
-        outcome = experiment.judge(load_results(experiment.name)).outcome
+        outcome = experiment.verdict(load_results(experiment.name)).outcome
         assert f"{experiment.question} :{LOOKS[outcome][0]}[{LOOKS[outcome][1]} **{outcome}**]" in said
     first = listed()[0]
     assert first.claim in said and first.rule in said and first.change_of_mind in said
@@ -69,7 +70,7 @@ def test_an_open_question_is_said_as_loudly_as_an_answer(fake):
     assert f"**Verdict:** :gray[:material/help: **{Outcome.UNKNOWN}**]" in texts(at)
     assert "The coin shows 0.50." in texts(at).replace("\\", "")
     claims, _, findings = ([entry["name"] for entry in chart["data"]] for chart in charts(at))
-    assert claims == findings == list(Outcome)
+    assert claims == findings == [Outcome.UNKNOWN]
 
 
 def judged_otherwise(experiment, **changed):
@@ -90,6 +91,17 @@ def test_a_verdict_that_other_draws_could_change_says_so(fake, monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, "fake", judged_otherwise(fake, findings=(replace(found, settled=False),)))
     said = texts(open_page("paper_lab", experiment="fake"))
     assert "Other draws of the bootstrap could change this verdict" in said
+
+
+def test_what_has_not_learned_is_named_and_the_verdict_stays_open(fake, monkeypatch):
+    asked = Competence(metric="share", least=0.9, arms={"fair coin": {"coin": "fair"}})
+    monkeypatch.setitem(EXPERIMENTS, "fake", replace(judged_otherwise(fake), competence=asked))
+    said = texts(at := open_page("paper_lab", experiment="fake")).replace("\\", "")
+    claims, _, findings = ([entry["name"] for entry in chart["data"]] for chart in charts(at))
+    assert claims == findings == [Outcome.UNLEARNED]
+    assert "**Not learned within this budget:** fair coin: 0.500 (share; at least 0.900 is needed)." in said
+    assert "**What must be learned first.** Each of these needs share of at least 0.900: fair coin." in said
+    assert f"**Verdict:** :gray[:material/hourglass_empty: **{Outcome.UNLEARNED}**]" in said
 
 
 def test_a_budget_without_the_number_that_decides_says_so(fake, monkeypatch):

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from transformer.config import PRESETS, CorpusConfig, TrainConfig
 from transformer.experiments.comparisons import Comparison, again_by, judge_by
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.results import Cell, Results
 from transformer.experiments.training import train_model
 from transformer.model.families import AnyModel
@@ -120,6 +120,11 @@ EXPERIMENT = Experiment(
     change_of_mind=(
         "A schedule that falls to zero, as all shipped models use: it calms the weights by itself and leaves averaging "
         "little to do. Checkpoints from further back, which average in a worse model."
+    ),
+    competence=Competence(
+        metric="exact_match",
+        least=0.5,
+        arms={"last checkpoint": {"task": "sort", "averaged": 1}, "5 averaged": {"task": "sort", "averaged": 5}},
     ),
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence, primary="loss, 5 averaged"),

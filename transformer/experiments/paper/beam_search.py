@@ -7,7 +7,7 @@ from statistics import fmean
 from transformer.config import DecodeConfig
 from transformer.data.corpora import load_corpus
 from transformer.experiments.comparisons import Comparison, again_by, findings_of, judge_by
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.intervals import bootstrap_interval
 from transformer.experiments.results import Cell, Results
 from transformer.lab import Lab, load
@@ -203,6 +203,7 @@ EXPERIMENT = Experiment(
         "Longer outputs: a name has two to six words, so a search has little to choose from, and a length penalty "
         "little to lengthen. On sentences of twenty words both matter more. More names would narrow the intervals."
     ),
+    competence=Competence(metric="chrf", least=30.0, arms={f"{MODELS[0]}, greedy": _greedy(MODELS[0])}),
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence, primary=f"{_language(MODELS[0])}: beam {PAPER_BEAM} − greedy"),
     again=again_by(COMPARISONS),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from transformer.config import PRESETS, TrainConfig
 from transformer.experiments.comparisons import Comparison, again_by, judge_by
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.results import Cell, Results
 from transformer.experiments.training import train_briefly
 
@@ -90,6 +90,9 @@ EXPERIMENT = Experiment(
     change_of_mind=(
         "Another task: sorting asks each head for little more than one kind of look. A larger model, where 8 heads "
         "are 64 numbers wide each instead of 8."
+    ),
+    competence=Competence(
+        metric="exact_match", least=0.5, arms={f"heads: {n}": {"task": TASK, "heads": n} for n in (1, HEADS[-1])}
     ),
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence, primary=f"{HEADS[-1]} heads"),

@@ -9,7 +9,7 @@ import torch
 from transformer.config import PRESETS, CorpusConfig, TrainConfig
 from transformer.data.batches import pair_batches
 from transformer.experiments.comparisons import Comparison, again_by, judge_by
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.results import Cell, Results
 from transformer.experiments.training import Trained, train_model
 from transformer.text.pairs import Pair
@@ -155,6 +155,11 @@ EXPERIMENT = Experiment(
     change_of_mind=(
         "A longer training on the same names: overfitting takes many passes, and until it begins dropout only slows "
         "learning. A larger model overfits sooner. More names, where there is less to overfit."
+    ),
+    competence=Competence(
+        metric="accuracy",
+        least=0.5,
+        arms={f"smoothing {share:g}": {"dropout": USUAL, "smoothing": share} for share in (0.0, USUAL)},
     ),
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence, primary="accuracy: smoothing 0.1 − none"),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer.config import PRESETS, ModelConfig, TrainConfig
 from transformer.experiments.comparisons import Comparison, again_by, findings_of
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.intervals import exponents, t_interval
 from transformer.experiments.outcome import Finding, Verdict, finding
 from transformer.experiments.recount import column, power
@@ -218,6 +218,7 @@ EXPERIMENT = Experiment(
         "longer training may let unscaled models catch up. Either would weaken what is said of learning, not of the "
         f"start. And {SMALL} may not be small: the paper names no number."
     ),
+    competence=Competence(metric="exact_match", least=0.5, arms={"scaled": {"score": "scaled", "d_k": LARGE}}),
     measure=measure,
     judge=judge,
     again=again,

@@ -10,7 +10,7 @@ from torch.nn.utils import parametrize
 
 from transformer.config import PRESETS, ModelConfig, TrainConfig
 from transformer.experiments.comparisons import Comparison, again_by, judge_by
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.results import Cell, Results
 from transformer.experiments.training import train_briefly
 from transformer.model.attention import MultiHeadAttention
@@ -172,6 +172,9 @@ EXPERIMENT = Experiment(
     change_of_mind=(
         "A longer training: in 200 steps a small model may get further than a large one, and a learned table must be "
         "learned first. Another task: sorting strings asks little of a key beyond telling 20 symbols apart."
+    ),
+    competence=Competence(
+        metric="exact_match", least=0.5, arms={name: {"task": TASK, "model": name} for name in (BASE, "B: d_k 4")}
     ),
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence, primary="d_k 4 − 16"),

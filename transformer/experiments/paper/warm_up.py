@@ -5,7 +5,7 @@ from itertools import product
 
 from transformer.config import PRESETS, TrainConfig
 from transformer.experiments.comparisons import Comparison, again_by, findings_of, judge_by
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.outcome import Outcome, outcomes_of
 from transformer.experiments.results import Cell, Results
 from transformer.experiments.training import train_briefly
@@ -131,6 +131,12 @@ EXPERIMENT = Experiment(
     change_of_mind=(
         "A longer training: the warm-up costs 100 of 300 steps here, and 4 of 100 in the paper. Deeper models: a "
         "post-norm stack of 6 layers has larger gradients near its output at the start than one of 2."
+    ),
+    competence=Competence(
+        metric="exact_match",
+        least=0.5,
+        arms={"with warm-up": {"norm": "post", "start": WITH}, "without": {"norm": "post", "start": WITHOUT}},
+        best_of="rate",
     ),
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence, primary=PRIMARY),

@@ -13,7 +13,7 @@ from transformer.data.corpora import PRONOUNS, corpus_tokenizer, load_corpus
 from transformer.data.tasks import pairs_of_length
 from transformer.decoding.greedy import translate_ids
 from transformer.experiments.comparisons import Comparison, again_by, judge_by
-from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
+from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor, Metric
 from transformer.experiments.results import Cell, Results
 from transformer.experiments.training import Trained, train_model
 from transformer.model.families import AnyModel
@@ -233,6 +233,13 @@ EXPERIMENT = Experiment(
         "A longer training or a wider vector: one vector can hold short strings, and how long is short depends on its "
         "width. A task whose answer needs little of the source would show no difference."
     ),
+    competence=Competence(
+        metric="exact_match",
+        least=0.9,
+        arms={
+            f"{name}, {SHORT} symbols": {"task": "reverse", "model": name, "length": SHORT} for name in (VECTOR, WITH)
+        },
+    ),
     measure=measure,
     judge=judge_by(COMPARISONS, _sentence, primary=f"reverse, length {LONG}"),
     again=again_by(COMPARISONS),
@@ -274,6 +281,14 @@ ELSEWHERE = replace(
         "The sentences decide: at 11 words, the longest of training, the LSTM with attention must have a larger share "
         "in place than the one without, for models of the same seed. Besides, the same for copying at 16 symbols, and "
         "from the shortest (5 words, 4 symbols) to the longest it should lose less."
+    ),
+    competence=Competence(
+        metric="exact_match",
+        least=0.9,
+        arms={
+            f"{name}, {TASKS[PRONOUNS].short} words": {"task": PRONOUNS, "model": name, "length": TASKS[PRONOUNS].short}
+            for name in (VECTOR, WITH)
+        },
     ),
     judge=judge_by(COMPARISONS, _sentence, primary=f"{PRONOUNS}, length {TASKS[PRONOUNS].long}"),
     change_of_mind=(
