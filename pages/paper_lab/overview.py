@@ -38,8 +38,8 @@ def choose_experiment(chosen: Choices) -> Experiment | None:
     st.caption(
         "A verdict is about this size and this machine. It says *holds here* only if the whole uncertainty of the "
         "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border, or where "
-        "the models learned too little to be compared. One number decides each claim. It was chosen after a first "
-        "measurement: only other seeds would test it free of that knowledge."
+        "the models learned too little to be compared. One number decides each claim; below, each says whether that "
+        "number was named before it was measured."
     )
     with st.expander("The same in words"):
         st.markdown("\n".join(_line(experiment) for experiment in found))

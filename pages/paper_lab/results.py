@@ -91,6 +91,13 @@ def _deciding_text(verdict: Verdict) -> str:
     return said
 
 
+def _naming(experiment: Experiment) -> str:
+    """Returns whether the number that decides was named without knowing what came out."""
+    if experiment.named_first:
+        return "The number that decides was named before these seeds were measured."
+    return "The number that decides was chosen after a first measurement: other seeds would test it more strictly."
+
+
 def _unlearned_text(experiment: Experiment, asked: Competence, verdict: Verdict) -> str:
     """Returns which arms did not learn enough within this budget for their difference to say anything."""
     label = experiment.metric(asked.metric).label
@@ -157,7 +164,8 @@ def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -
     intervals = ", ".join(dict.fromkeys(finding.interval for finding in verdict.findings))
     st.markdown(
         f"**How it is judged.** {experiment.rule} What decides needs its whole 95 % interval on one side; what "
-        f"explores needs more, the more numbers there are (Holm's correction). Intervals: {intervals}."
+        f"explores needs more, the more numbers there are (Holm's correction). Intervals: {intervals}. "
+        f"{_naming(experiment)}"
     )
     if (asked := experiment.competence) is not None:
         label = wording.plain(experiment.metric(asked.metric).label)

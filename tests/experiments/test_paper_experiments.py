@@ -116,7 +116,7 @@ def test_warm_up_is_judged_by_the_loss_without_it(gain):
 
 
 def test_the_rate_of_a_start_is_chosen_by_the_other_seeds():
-    losses = {0.001: [2.0, 1.0, 1.1, 1.2], 0.003: [0.5, 3.0, 3.1, 3.2], 0.01: [4.0, 4.0, 4.0, 4.0]}
+    losses = {0.0003: [4.0, 4.0, 4.0, 4.0], 0.001: [2.0, 1.0, 1.1, 1.2], 0.003: [0.5, 3.0, 3.1, 3.2]}
     rows = [
         row(
             seed,

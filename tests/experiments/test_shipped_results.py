@@ -16,13 +16,11 @@ VERDICTS = {
     "table-1": Outcome.HOLDS,
     "scaling": Outcome.HOLDS,
     "beam-search": Outcome.UNKNOWN,
-    "warm-up": Outcome.UNLEARNED,
     "heads": Outcome.HOLDS,
     "alignment": Outcome.FAILS,
     "parallel-training": Outcome.HOLDS,
     "averaging": Outcome.HOLDS,
     "table-3": Outcome.FAILS,
-    "regularisation": Outcome.UNLEARNED,
 }
 """The verdict of each experiment as the documents repeat it."""
 shipped = pytest.mark.parametrize("name", VERDICTS)

@@ -91,12 +91,13 @@ MEANT: Mapping[str, Mapping[str, Callable[[Level], Mapping[str, object]]]] = {
     "warm-up": {
         "norm": lambda norm: {"model.norm": norm},
         "rate": lambda rate: {"train.learning_rate": rate},
-        "start": lambda start: {"train.warmup_steps": {warm_up.WITH: 100, warm_up.WITHOUT: 0}[start]},
+        "start": lambda start: {"train.warmup_steps": {warm_up.WITH: STEPS // 10, warm_up.WITHOUT: 0}[start]},
     },
     "averaging": TASK | {"averaged": lambda count: {}},
     "regularisation": {
         "dropout": lambda rate: {"model.dropout": rate, "model.embedding_dropout": rate},
         "smoothing": lambda share: {"train.label_smoothing": share},
+        "steps": lambda steps: {"train.max_steps": steps, "train.evaluate_every": steps},
     },
     "table-3": TASK | {"model": TABLE_3.__getitem__},
     "scaling": {"score": SCORES.__getitem__, "d_k": lambda d_k: {"model.n_heads": 64 // d_k}},
@@ -114,7 +115,7 @@ def test_the_trainings_of_two_cells_differ_in_what_their_levels_mean_and_in_noth
     for cell, settings in trained:
         levels = {key: value for factor, level in cell.items() for key, value in meant[factor](level).items()}
         assert settings == usual | levels
-        assert (settings["train.seed"], settings["train.max_steps"]) == (SEED, STEPS)
+        assert (settings["train.seed"], settings["train.max_steps"]) == (SEED, cell.get("steps", STEPS))
     if name == "scaling":
         assert {cell["d_k"] for cell, _ in trained} == {scaling.SMALL, scaling.LARGE}
     else:
@@ -202,7 +203,7 @@ def test_regularised_models_are_scored_on_all_names_that_they_did_not_see(monkey
             scored.append(pairs) or SimpleNamespace(perplexity=1, chrf=None)
         ),
     )
-    regularisation.measure({"dropout": 0.1, "smoothing": 0.1}, SEED, STEPS)
+    regularisation.measure({"dropout": 0.1, "smoothing": 0.1, "steps": 300}, SEED, STEPS)
     assert len(corpus.held_out["random"]) == 194 and len(corpus.validation) == 91
     for pairs in scored:
         assert {pair.source for pair in pairs} == {

@@ -1431,8 +1431,8 @@ FAULTS = (
     Fault(
         "warm-up in both arms",
         "transformer/experiments/paper/warm_up.py",
-        'warmup_steps=STEPS_UP if cell["start"] == WITH else 0,',
-        "warmup_steps=STEPS_UP,",
+        'warmup_steps=size // PART if cell["start"] == WITH else 0,',
+        "warmup_steps=size // PART,",
         "tests/experiments/test_what_is_measured.py::test_the_trainings_of_two_cells_differ_in_what_their_levels_mean_and_in_nothing_else",
     ),
     Fault(

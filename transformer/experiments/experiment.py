@@ -123,6 +123,8 @@ class Experiment:
     skips: Callable[[Cell], bool] = field(default=lambda cell: False, repr=False)
     """True for combinations of levels that are left out."""
     competence: Competence | None = None
+    named_first: bool = False
+    """True if the finding that decides was named before the seeds of the shipped numbers were measured."""
     shared: str = ""
     """The factor for all of whose levels one training does, in the time of the first; empty where each cell has one."""
 
