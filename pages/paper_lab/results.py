@@ -173,6 +173,9 @@ def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -
             f"**What must be learned first.** Each of these needs {label} of at least {wording.number(asked.least)}: "
             f"{wording.plain('; '.join(asked.arms))}. Until then the verdict stays open."
         )
+    if experiment.objections:
+        st.markdown("**What a critic would say, and our answer.**")
+        st.markdown("\n".join(f"- *{objection}* {answer}" for objection, answer in experiment.objections.items()))
     st.markdown(f"**What would change our mind.** {experiment.change_of_mind}")
     with st.expander("The command that made these numbers"):
         st.code(results.command, language="bash")

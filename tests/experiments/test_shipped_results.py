@@ -37,6 +37,13 @@ def test_all_experiments_with_results_have_a_verdict_here():
 
 
 @shipped
+def test_a_critic_is_answered_in_whole_sentences(name):
+    objections = EXPERIMENTS[name].objections
+    assert len(objections) >= 2
+    assert all(said.endswith((".", "?")) for pair in objections.items() for said in pair)
+
+
+@shipped
 def test_the_verdict_is_recomputed_from_the_file(name):
     experiment = EXPERIMENTS[name]
     verdict = experiment.verdict(load_results(name))

@@ -123,6 +123,8 @@ class Experiment:
     skips: Callable[[Cell], bool] = field(default=lambda cell: False, repr=False)
     """True for combinations of levels that are left out."""
     competence: Competence | None = None
+    objections: Mapping[str, str] = field(default_factory=dict)
+    """What a critic would say, each with the answer."""
     named_first: bool = False
     """True if the finding that decides was named before the seeds of the shipped numbers were measured."""
     shared: str = ""

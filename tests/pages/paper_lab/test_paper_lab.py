@@ -52,6 +52,7 @@ def test_the_page_opens_with_the_shipped_verdicts_and_numbers():
         assert f"{experiment.question} :{LOOKS[outcome][0]}[{LOOKS[outcome][1]} **{outcome}**]" in said
     first = listed()[0]
     assert first.claim in said and first.rule in said and first.change_of_mind in said
+    assert all(f"*{objection}* {answer}" in said for objection, answer in first.objections.items())
     assert f"**What decides:** {first.verdict(load_results(first.name)).primary}" in said.replace("\\", "")
     assert len(charts(at)) == 3
     assert at.get("code")[0].value == load_results(first.name).command
@@ -102,6 +103,14 @@ def test_what_has_not_learned_is_named_and_the_verdict_stays_open(fake, monkeypa
     assert "**Not learned within this budget:** fair coin: 0.500 (share; at least 0.900 is needed)." in said
     assert "**What must be learned first.** Each of these needs share of at least 0.900: fair coin." in said
     assert f"**Verdict:** :gray[:material/hourglass_empty: **{Outcome.UNLEARNED}**]" in said
+
+
+@pytest.mark.parametrize(
+    ("first", "said"), [(True, "was named before these seeds were measured"), (False, "was chosen after a first")]
+)
+def test_the_page_says_whether_its_number_was_named_before(fake, monkeypatch, first, said):
+    monkeypatch.setitem(EXPERIMENTS, "fake", replace(judged_otherwise(fake), named_first=first))
+    assert f"The number that decides {said}" in texts(open_page("paper_lab", experiment="fake"))
 
 
 def test_a_budget_without_the_number_that_decides_says_so(fake, monkeypatch):

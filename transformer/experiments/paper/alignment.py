@@ -202,6 +202,17 @@ EXPERIMENT = Experiment(
         f"should be at least {APART:g} more than that of the best head, and the average of all heads should err more "
         "than the best head."
     ),
+    objections={
+        "The French sentences keep the English order.": (
+            "Mostly. That is why a look at the same place is the mark to beat, and why it is so hard to beat here."
+        ),
+        "The best of several heads is best by luck, too.": (
+            "It is chosen on other pairs than those on which it is scored, so luck does not help it."
+        ),
+        "Does the translation depend on these weights?": (
+            "This experiment does not ask. Switching heads off does: the Heads page measures what each is worth."
+        ),
+    },
     change_of_mind=(
         "Longer trainings, deeper models and freer text: these sentences keep nearly the order of the English ones, so "
         "the same place is often right. Rows that read a word align worse here (second chart); in deeper models others "

@@ -117,6 +117,16 @@ EXPERIMENT = Experiment(
         "This decides: the average of 5 checkpoints must have a lower loss than the last checkpoint of the same "
         "training. Besides, that of 10 should, and both should have a higher exact match."
     ),
+    objections={
+        "Is it the average, or the calmer end of a training?": (
+            "Both are ways to calm the weights. With the paper's schedule the rate never falls to zero, and averaging "
+            "does what a falling rate would do: see what would change our mind."
+        ),
+        "Five checkpoints are of one training.": (
+            "As in the paper. Each average is compared with the last checkpoint of the same training, and the five "
+            "trainings are what the interval is over."
+        ),
+    },
     change_of_mind=(
         "A schedule that falls to zero, as all shipped models use: it calms the weights by itself and leaves averaging "
         "little to do. Checkpoints from further back, which average in a worse model."

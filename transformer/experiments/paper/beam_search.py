@@ -199,6 +199,19 @@ EXPERIMENT = Experiment(
         f"most {SLACK:g} points; and with the penalty outputs should be at least as long as without, which a search "
         f"that works cannot fail to show. What the bootstrap draws are groups of {GROUP} names."
     ),
+    objections={
+        "The models are weak.": (
+            "The Korean one is near the floor of chrF; the French one is not, which is why French decides. A better "
+            "model has fewer mistakes that a wider search could mend."
+        ),
+        "A reference is one good name of several.": (
+            "It is, and chrF punishes a good synonym. It does so whichever search has found it."
+        ),
+        "Another penalty might suit these models better.": (
+            "It might. The paper chose its beam and penalty on development data; they are taken over here as they "
+            "are, and choosing again on these names would favour the search that was chosen."
+        ),
+    },
     change_of_mind=(
         "Longer outputs: a name has two to six words, so a search has little to choose from, and a length penalty "
         "little to lengthen. On sentences of twenty words both matter more. More names would narrow the intervals."

@@ -87,6 +87,14 @@ EXPERIMENT = Experiment(
         "This decides: the final loss with 8 heads must lie below that with one, for models of the same seed. Besides, "
         "that with 2 and with 4 should."
     ),
+    objections={
+        "The paper says that too many heads hurt, too.": (
+            "That half is not tested: 8 is the largest number here, and the best."
+        ),
+        "The models have not finished learning.": (
+            "They have not, and one head may only be slower. A budget in which all converge is not measured yet."
+        ),
+    },
     change_of_mind=(
         "Another task: sorting asks each head for little more than one kind of look. A larger model, where 8 heads "
         "are 64 numbers wide each instead of 8."

@@ -209,6 +209,16 @@ EXPERIMENT = Experiment(
         "model with attention. Besides, than the one without; and its lead there should be larger than at the "
         "shortest. Ratios are of models measured in turn."
     ),
+    objections={
+        "One thread says little about parallel computing.": (
+            "It says the least that can be said for the Transformer: even where nothing runs side by side, a chain of "
+            "small steps costs more than few large products."
+        ),
+        "Without attention the recurrent model is faster.": (
+            "Yes, at this width: it computes less. The paper compares itself with recurrent models that attend, as "
+            "the best of its time did, so these decide."
+        ),
+    },
     change_of_mind=(
         "A GPU: there, steps that wait for each other leave most of it idle. A wider model: its products take longer "
         "than starting them, which is what many small steps pay for here. Much longer sentences: self-attention grows "

@@ -213,6 +213,19 @@ EXPERIMENT = Experiment(
         "softmax should pass on at most half the gradient without scaling. Differences are between models of the same "
         "seed."
     ),
+    objections={
+        "That the variance is d_k is arithmetic.": (
+            "It is, for independent numbers. It is measured to show that the footnote's assumption yields it, and it "
+            "decides nothing."
+        ),
+        "At d_k = 16 the softmax still passes on gradient, and unscaled scores learn badly all the same.": (
+            "So small gradients at the start do not explain all of it. How sharp the first attention is may be "
+            "another cause; that is not measured yet."
+        ),
+        "Unscaled models may only be slower.": (
+            "They may, above all at d_k = 16: a second, longer budget is not measured yet."
+        ),
+    },
     change_of_mind=(
         "Weights that start smaller make smaller queries and keys, and then even unscaled scores start small; a "
         "longer training may let unscaled models catch up. Either would weaken what is said of learning, not of the "

@@ -390,6 +390,21 @@ EXPERIMENT = Experiment(
         f"each agrees with the table if its interval lies within ± {SLACK:g} of the table's. Both layers should take "
         "as long at an n between d / 2 and 2 d. Counts of operations and paths are the same every time."
     ),
+    objections={
+        "Can the claim fail here at all?": (
+            "Hardly, on this machine: until d is several hundred, starting a step costs a recurrent layer more than "
+            "its products do, which is why its time grows so much more slowly than d². That self-attention is faster "
+            "is true here, but in part for a reason that the paper does not give."
+        ),
+        "A bare layer is not what a Transformer has.": (
+            "No: a real one has four projections besides, which cost the same for every token. The charts show both, "
+            "and with them self-attention keeps much less of its lead."
+        ),
+        "Is the path of a recurrent layer measured?": (
+            "It is counted rather than found: a layer that passes its state from step to step cannot have another. "
+            "Only the times can surprise, and only they decide."
+        ),
+    },
     change_of_mind=(
         "Another machine: on a GPU a long chain of small operations costs far more than here. Larger sizes: the "
         "softmax and the reading of memory matter less as d grows. A kernel that never stores the n × n scores would "

@@ -169,6 +169,15 @@ EXPERIMENT = Experiment(
         f"and with learned positions within {ALIKE:g} nats of that with sinusoids. Differences are between models of "
         "the same seed."
     ),
+    objections={
+        "Sorting does not need wide keys.": (
+            "It may not: 4 numbers are enough to tell 20 symbols apart. The paper's keys tell thousands of words "
+            "apart, so its finding and this one need not contradict each other."
+        ),
+        "200 steps say how fast a model learns, not how good it becomes.": (
+            "They do. A second, longer budget is not measured yet."
+        ),
+    },
     change_of_mind=(
         "A longer training: in 200 steps a small model may get further than a large one, and a learned table must be "
         "learned first. Another task: sorting strings asks little of a key beyond telling 20 symbols apart."

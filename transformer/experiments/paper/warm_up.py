@@ -137,6 +137,16 @@ EXPERIMENT = Experiment(
         "Besides, both are compared at every rate, and with pre-norm. The loss is used because it still tells models "
         "apart whose exact match is near 0 or 100 %."
     ),
+    objections={
+        "A start without warm-up could do with a lower rate.": (
+            "It may have it: each start is judged at its own best rate, so neither pays for one that suits the other. "
+            "The rate is chosen by the other seeds, so no seed chooses the rate it is judged at."
+        ),
+        "Clipping tames the first steps as it is.": (
+            "It does, in both starts: gradients are clipped to norm 1. The paper does not mention clipping, and "
+            "without it warm-up may matter more; that is not measured."
+        ),
+    },
     change_of_mind=(
         "A longer training: the warm-up takes 10 of 100 steps here, and 4 of 100 in the paper. Deeper models: a "
         "post-norm stack of 6 layers, as in the paper, has larger gradients near its output at the start than one of "

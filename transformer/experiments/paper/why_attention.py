@@ -229,6 +229,16 @@ EXPERIMENT = Experiment(
         f"of symbols in place than the one without, for models of the same seed. Besides, from {SHORT} to {LONG} "
         "symbols it should lose less."
     ),
+    objections={
+        "Perhaps one vector only needs a longer training.": (
+            "In part. More steps move the length at which it breaks; whether they remove the difference is a second "
+            "budget, which is not measured yet."
+        ),
+        "Beyond 16 symbols the Transformer fails as well.": (
+            "Its positions do: it has never met those numbers in training. The Positions page compares kinds of "
+            "positions on longer strings than those of training."
+        ),
+    },
     change_of_mind=(
         "A longer training or a wider vector: one vector can hold short strings, and how long is short depends on its "
         "width. A task whose answer needs little of the source would show no difference."
