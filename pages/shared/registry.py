@@ -171,7 +171,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("train", "race"),
-        asks=("averaging", "parallel-training"),
+        asks=("regularisation", "averaging", "parallel-training"),
     ),
     RegisteredPage(
         "race",

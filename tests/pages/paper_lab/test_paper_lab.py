@@ -26,6 +26,7 @@ from transformer.experiments.results import load_results, own_file, shipped_file
 from transformer.runs import queue
 from transformer.runs.run_folder import create_run
 from transformer.runs.worker import train_run
+from transformer.views.experiments import Claims, ExperimentFindings
 
 pytestmark = pytest.mark.usefixtures("room")
 
@@ -100,6 +101,9 @@ def test_what_has_not_learned_is_named_and_the_verdict_stays_open(fake, monkeypa
     said = texts(at := open_page("paper_lab", experiment="fake")).replace("\\", "")
     claims, _, findings = ([entry["name"] for entry in chart["data"]] for chart in charts(at))
     assert claims == findings == [Outcome.UNLEARNED]
+    results = load_results("fake")
+    assert all(check.holds for check in Claims().checks((results,), Claims().data((results,))))
+    assert all(check.holds for check in ExperimentFindings().checks(results, ExperimentFindings().data(results)))
     assert "**Not learned within this budget:** fair coin: 0.500 (share; at least 0.900 is needed)." in said
     assert "**What must be learned first.** Each of these needs share of at least 0.900: fair coin." in said
     assert f"**Verdict:** :gray[:material/hourglass_empty: **{Outcome.UNLEARNED}**]" in said

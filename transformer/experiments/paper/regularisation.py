@@ -54,15 +54,15 @@ def _named(name: str, steps: int) -> str:
 COMPARISONS = tuple(
     Comparison(
         name=_named(name, steps),
-        group=group,
+        group=f"{group} (after {steps:,} steps)",
         metric=metric,
         unit=_UNIT[metric],
         first=_cell(steps, *first),
         second=_cell(steps, *second),
         least=0.0,
     )
-    for name, (group, metric, first, second) in _CLAIMED.items()
     for steps in reversed(STEPS)
+    for name, (group, metric, first, second) in _CLAIMED.items()
 )
 
 
