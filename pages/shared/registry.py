@@ -146,7 +146,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("gallery", "compare", {"model": "reverse", "other": "reverse-without-positions"}),
-        asks=("scaling", "heads"),
+        asks=("scaling", "warm-up", "heads"),
     ),
     RegisteredPage(
         "compare",
@@ -171,7 +171,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("train", "race"),
-        asks=("regularisation", "averaging", "parallel-training"),
+        asks=("warm-up", "regularisation", "averaging", "parallel-training"),
     ),
     RegisteredPage(
         "race",
@@ -180,7 +180,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("race", "runs"),
-        asks=("why-attention", "heads"),
+        asks=("warm-up", "why-attention", "heads"),
     ),
     RegisteredPage(
         "runs", "runs", TRAIN, shows_a_sentence=False, decodes=False, then=NextQuestion("runs", "paper_lab")

@@ -16,6 +16,7 @@ VERDICTS = {
     "table-1": Outcome.HOLDS,
     "scaling": Outcome.HOLDS,
     "beam-search": Outcome.UNKNOWN,
+    "warm-up": Outcome.UNKNOWN,
     "heads": Outcome.HOLDS,
     "alignment": Outcome.FAILS,
     "parallel-training": Outcome.HOLDS,
