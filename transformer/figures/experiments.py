@@ -80,7 +80,7 @@ def curves_figure(
         drawn = line(curve.x, curve.mean, colour, name=name, dash=_DASHES[place % len(_DASHES)], hovertemplate=says)
         bars = {"array": up, "arrayminus": down, "color": colour, "thickness": 1, "width": 4}
         traces.append(drawn | {"mode": "lines+markers" if joined else "markers", "error_y": bars})
-    places = np.unique(np.concatenate([curve.x for curve in curves]))
+    places = sorted({float(x) for curve in curves for x in curve.x})
     across = {"tickvals": places, "ticktext": list(ticks), "type": "log" if log_x else "linear"}
     return theme.figure(
         traces,

@@ -62,7 +62,7 @@ class CurvesData:
     names: tuple[str, ...]
     """All levels of the lines' factor, in the order of their colours."""
     ticks: tuple[str, ...]
-    """The levels of the factor across, as text."""
+    """The levels of the factor across, as text, from left to right."""
     x_label: str
     y_label: str
     by_label: str
@@ -110,7 +110,7 @@ class ExperimentCurves:
         return CurvesData(
             curves=tuple(curves),
             names=tuple(map(str, lines)),
-            ticks=tuple(_text(level) for level, place in zip(across, places, strict=True) if float(place) in shown),
+            ticks=tuple(_text(across[at]) for at in np.argsort(places) if float(places[at]) in shown),
             x_label=experiment.factor(self.x).label,
             y_label=experiment.metric(self.metric).label,
             by_label=experiment.factor(self.by).label,

@@ -64,7 +64,11 @@ def test_every_experiment_opens_by_a_link_and_each_chart_is_drawn(name):
     for number, chart in enumerate(EXPERIMENTS[name].charts):
         at = open_page("paper_lab", experiment=name, chart=str(number))
         label = EXPERIMENTS[name].metric(chart.metric).label
-        assert charts(at)[1]["layout"]["yaxis"]["title"]["text"] == label
+        layout = charts(at)[1]["layout"]
+        assert layout["yaxis"]["title"]["text"] == label
+        ticks = zip(layout["xaxis"]["tickvals"], layout["xaxis"]["ticktext"], strict=True)
+        numbers = [(place, text.replace(",", "")) for place, text in ticks if text[0].isdigit()]
+        assert all(float(text) == place for place, text in numbers)
 
 
 def test_an_open_question_is_said_as_loudly_as_an_answer(fake):

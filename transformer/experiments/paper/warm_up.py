@@ -120,10 +120,10 @@ EXPERIMENT = Experiment(
         ),
         Budget(
             name="small",
-            says="the largest rate alone, 300 steps, 3 seeds",
-            levels={"norm": NORMS, "rate": RATES[-1:], "start": (WITH, WITHOUT)},
+            says="post-norm at a rate of 0.001 alone, 1,200 steps, 3 seeds",
+            levels={"norm": NORMS[:1], "rate": RATES[1:2], "start": (WITH, WITHOUT)},
             seeds=(5, 6, 7),
-            size=300,
+            size=1_200,
         ),
     ),
     charts=(
