@@ -44,6 +44,26 @@ class Asked:
         return settings | ({"d_k": self.alter.keywords["d_k"]} if self.alter else {})
 
 
+REMEMBERED = (
+    alignment._measured,
+    averaging._scores,
+    parallel_training._seconds,
+    why_attention._trained,
+    why_attention.pairs_of,
+)
+"""What experiments keep of their last training, for all levels that it serves."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    """Measures anew in each test, and leaves nothing that a stand-in measured."""
+    for each in REMEMBERED:
+        each.cache_clear()
+    yield
+    for each in REMEMBERED:
+        each.cache_clear()
+
+
 class BeforeTheTrainingError(Exception):
     """Ends a measurement where its training would begin."""
 
@@ -145,7 +165,6 @@ def test_strings_of_training_are_as_long_as_the_setting_says():
 def test_all_strings_of_a_length_are_translated(length, monkeypatch):
     counted = []
     monkeypatch.setattr(why_attention, "exact_match", lambda written, wanted: counted.append((written, wanted)) or 0.0)
-    why_attention.pairs_of.cache_clear()
     why_attention.measure({"task": "reverse", "model": why_attention.VECTOR, "length": length}, SEED, 1)
     ((written, wanted),) = counted
     assert len(written) == len(wanted) == 200 == len(set(wanted))
