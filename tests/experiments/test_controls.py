@@ -5,6 +5,7 @@ seeds alone must not be told apart; a training of a tenth of the steps must be.
 """
 
 import pytest
+import torch
 
 from transformer.experiments.intervals import t_interval
 from transformer.experiments.outcome import Finding, Outcome, finding
@@ -26,7 +27,16 @@ CONTROLS = {
 STEPS = 60
 
 
-def measured(name: str, seeds: range | tuple[int, ...], steps: int) -> list[float]:
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Leaves the other cores to the other tests: models so small are no faster with more threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def measured(name: str, seeds: tuple[int, ...], steps: int) -> list[float]:
     """Returns the metric of the experiment's arm with each seed after so many steps, the less the better."""
     cell, metric, sign = CONTROLS[name]
     if any(factor.name == "steps" for factor in EXPERIMENTS[name].factors):

@@ -51,7 +51,7 @@ REMEMBERED = (
     why_attention._trained,
     why_attention.pairs_of,
 )
-"""What experiments keep of their last training, for all levels that it serves."""
+"""Caches of the last training, for all levels that it serves."""
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,7 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class Competence:
-    """What the arms of the deciding finding must reach: of arms that have not learned, a comparison says nothing."""
+    """A level that the arms of the deciding finding must reach: models that have not learned tell nothing."""
 
     metric: str
     least: float
@@ -124,7 +124,7 @@ class Experiment:
     """True for combinations of levels that are left out."""
     competence: Competence | None = None
     objections: Mapping[str, str] = field(default_factory=dict)
-    """What a critic would say, each with the answer."""
+    """Answers to critics, by what they would say."""
     named_first: bool = False
     """True if the finding that decides was named before the seeds of the shipped numbers were measured."""
     shared: str = ""

@@ -14,7 +14,7 @@ from transformer.experiments.intervals import Interval, Method
 
 
 class Outcome(StrEnum):
-    """What a verdict can say."""
+    """The answer of a verdict."""
 
     HOLDS = "holds here"
     FAILS = "does not hold here"

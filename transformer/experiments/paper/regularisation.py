@@ -40,7 +40,7 @@ _CLAIMED = {
     "perplexity: no dropout − 0.1": (_DROPOUT, "perplexity", (0.0, USUAL), (USUAL, USUAL)),
     "accuracy: dropout 0.1 − none": (_DROPOUT, "accuracy", (USUAL, USUAL), (0.0, USUAL)),
 }
-"""What must be at least 0: a metric with one (dropout, smoothing) minus that with another."""
+"""Differences that must be at least 0: a metric with one (dropout, smoothing) minus that with another."""
 
 
 def _cell(steps: int, dropout: float, smoothing: float) -> Cell:

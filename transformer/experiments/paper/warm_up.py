@@ -138,11 +138,11 @@ EXPERIMENT = Experiment(
         "apart whose exact match is near 0 or 100 %."
     ),
     objections={
-        "A start without warm-up could do with a lower rate.": (
-            "It may have it: each start is judged at its own best rate, so neither pays for one that suits the other. "
+        "Without warm-up a lower rate would do better.": (
+            "It may have one: each start is judged at its own best rate, so neither pays for one that suits the other. "
             "The rate is chosen by the other seeds, so no seed chooses the rate it is judged at."
         ),
-        "Clipping tames the first steps as it is.": (
+        "Clipping already tames the first steps.": (
             "It does, in both starts: gradients are clipped to norm 1. The paper does not mention clipping, and "
             "without it warm-up may matter more; that is not measured."
         ),
