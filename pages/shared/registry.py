@@ -118,14 +118,13 @@ PAGES = (
         "walkthrough",
         families=("transformer", "rnn"),
         then=NextQuestion("walkthrough", "heads", {"section": "worth"}),
-        asks=("scaling", "table-1", "table-3"),
+        asks=("scaling", "table-1"),
     ),
     RegisteredPage(
         "positions",
         "positions",
         decodes=False,
         then=NextQuestion("positions", "train", {"positions": "learned"}),
-        asks=("table-3",),
     ),
     RegisteredPage(
         "tokenizers", "tokenizers", shows_a_sentence=False, decodes=False, then=NextQuestion("tokenizers", "attention")
@@ -136,7 +135,7 @@ PAGES = (
         SWITCH_OFF,
         decodes=False,
         then=NextQuestion("heads", "masks", {"switch": "mask:causal"}),
-        asks=("heads", "alignment", "table-3"),
+        asks=("alignment",),
     ),
     RegisteredPage("masks", "masks", SWITCH_OFF, then=NextQuestion("masks", "gallery")),
     RegisteredPage(
@@ -146,7 +145,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("gallery", "compare", {"model": "reverse", "other": "reverse-without-positions"}),
-        asks=("scaling", "warm-up", "heads"),
+        asks=("scaling", "warm-up"),
     ),
     RegisteredPage(
         "compare",
@@ -180,7 +179,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("race", "runs"),
-        asks=("warm-up", "why-attention", "heads"),
+        asks=("warm-up", "why-attention"),
     ),
     RegisteredPage(
         "runs", "runs", TRAIN, shows_a_sentence=False, decodes=False, then=NextQuestion("runs", "paper_lab")
