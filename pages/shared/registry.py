@@ -118,13 +118,14 @@ PAGES = (
         "walkthrough",
         families=("transformer", "rnn"),
         then=NextQuestion("walkthrough", "heads", {"section": "worth"}),
-        asks=("scaling", "table-1"),
+        asks=("scaling", "table-1", "table-3"),
     ),
     RegisteredPage(
         "positions",
         "positions",
         decodes=False,
         then=NextQuestion("positions", "train", {"positions": "learned"}),
+        asks=("table-3",),
     ),
     RegisteredPage(
         "tokenizers", "tokenizers", shows_a_sentence=False, decodes=False, then=NextQuestion("tokenizers", "attention")
@@ -135,7 +136,7 @@ PAGES = (
         SWITCH_OFF,
         decodes=False,
         then=NextQuestion("heads", "masks", {"switch": "mask:causal"}),
-        asks=("alignment",),
+        asks=("heads", "alignment", "table-3"),
     ),
     RegisteredPage("masks", "masks", SWITCH_OFF, then=NextQuestion("masks", "gallery")),
     RegisteredPage(
@@ -145,7 +146,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("gallery", "compare", {"model": "reverse", "other": "reverse-without-positions"}),
-        asks=("scaling", "warm-up"),
+        asks=("scaling", "warm-up", "heads"),
     ),
     RegisteredPage(
         "compare",
@@ -179,7 +180,7 @@ PAGES = (
         shows_a_sentence=False,
         decodes=False,
         then=NextQuestion("race", "runs"),
-        asks=("warm-up", "why-attention"),
+        asks=("warm-up", "why-attention", "heads"),
     ),
     RegisteredPage(
         "runs", "runs", TRAIN, shows_a_sentence=False, decodes=False, then=NextQuestion("runs", "paper_lab")

@@ -17,9 +17,11 @@ VERDICTS = {
     "scaling": Outcome.HOLDS,
     "beam-search": Outcome.UNKNOWN,
     "warm-up": Outcome.UNKNOWN,
+    "heads": Outcome.UNKNOWN,
     "alignment": Outcome.FAILS,
     "parallel-training": Outcome.HOLDS,
     "averaging": Outcome.HOLDS,
+    "table-3": Outcome.FAILS,
     "regularisation": Outcome.UNKNOWN,
 }
 """The verdict of each experiment as the documents repeat it."""
