@@ -37,7 +37,7 @@ def test_results_are_written_where_they_are_asked_for(fake, room, tmp_path, caps
 
 def test_the_list_names_each_experiment_with_its_verdict(capsys):
     assert main(["experiment", "list"]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("table-3 "))
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("alignment "))
     assert "does not hold here" in line and line.endswith("?")
 
 

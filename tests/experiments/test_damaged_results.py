@@ -89,7 +89,7 @@ def test_results_with_any_wrong_value_are_used_or_refused_in_a_sentence(name, tm
 @pytest.mark.parametrize("action", [*WRONG, "delete"], ids=lambda action: repr(action)[:12])
 def test_every_place_of_a_file_takes_every_wrong_value(action, tmp_path):
     """The same, of all places of a short file, of which many more can be judged."""
-    name = "heads"
+    name = "averaging"
     text = shipped_file(name).read_text(encoding="utf-8")
     content = json.loads(text)
     whole = json.dumps(content | {"rows": content["rows"][:12]})
@@ -109,21 +109,21 @@ def test_every_place_of_a_file_takes_every_wrong_value(action, tmp_path):
         (("rows", 0, 5), -1, "elapsed_s is no time"),
         (("rows", 0), [1], "a row does not have 6 columns"),
         (("rows",), {}, "rows is missing or has another shape"),
-        (("factors", 0), "seed", "columns must be seed, heads"),
+        (("factors", 0), "seed", "columns must be seed, averaged"),
         (("metrics", 0), "exact_match", "metrics must be names"),
         (("versions", "torch"), 2, "versions must be strings"),
         (("machine",), None, "machine is missing or has another shape"),
-        (("budget",), "huge", "heads has no budget 'huge'.*: full, small; run it again"),
+        (("budget",), "huge", "averaging has no budget 'huge'.*: full, small; run it again"),
         (("experiment",), "table-1", "hold measurements that are not part of it: run it again"),
         (("rows", 0, 1), 3, "hold measurements that are not part of it: run it again"),
         (("rows", 1, 1), 1, "hold a measurement twice: run it again"),
     ],
 )
 def test_what_is_wrong_is_named(place, value, because, tmp_path):
-    text = changed(shipped_file("heads").read_text(encoding="utf-8"), place, value)
+    text = changed(shipped_file("averaging").read_text(encoding="utf-8"), place, value)
     (tmp_path / "results.json").write_text(text, encoding="utf-8")
     with pytest.raises(ExperimentError, match=because):
-        use(EXPERIMENTS["heads"], tmp_path / "results.json")
+        use(EXPERIMENTS["averaging"], tmp_path / "results.json")
 
 
 def test_a_number_that_no_logarithm_takes_is_refused(tmp_path):

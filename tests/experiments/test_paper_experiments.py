@@ -136,14 +136,23 @@ def test_the_rate_of_a_start_is_chosen_by_the_other_seeds():
 
 
 def test_heads_are_judged_against_one_head_of_the_same_seed():
+    worse = {1: 0.1, heads.HEADS[-1]: -0.1}
     rows = [
         row(
-            seed, {"validation_loss": seed - 0.1 * (n > 1) - 0.001 * seed * n, "exact_match": 0.5}, task="sort", heads=n
+            seed,
+            {"validation_loss": seed + worse.get(n, 0.0) - 0.001 * seed * n, "exact_match": 0.5},
+            task=task,
+            heads=n,
+            steps=steps,
         )
-        for seed in range(5)
+        for seed in heads.SEEDS
+        for task in heads.TASKS
         for n in heads.HEADS
+        for steps in heads.STEPS
     ]
-    assert heads.EXPERIMENT.judge(results("heads", rows)).outcome is Outcome.HOLDS  # seeds lie far apart, pairs do not
+    verdict = heads.EXPERIMENT.verdict(results("heads", rows))
+    assert verdict.outcome is Outcome.HOLDS  # seeds lie far apart, pairs do not
+    assert list(verdict.groups.values()) == [Outcome.HOLDS, Outcome.FAILS]
 
 
 def test_a_beam_of_one_is_greedy_and_held_out_names_are_unseen():

@@ -91,6 +91,7 @@ def asked_for(monkeypatch):
 
 
 TASK = {"task": lambda task: {"corpus.name": task}}
+TRAINED_FOR = {"steps": lambda steps: {"train.max_steps": steps, "train.evaluate_every": steps}}
 TABLE_3 = {
     "base": {},
     "B: d_k 4": {"d_k": 4},
@@ -107,19 +108,19 @@ SCORES = {
     "additive": {"model.score": "additive", "model.scale_scores": True},
 }
 MEANT: Mapping[str, Mapping[str, Callable[[Level], Mapping[str, object]]]] = {
-    "heads": TASK | {"heads": lambda heads: {"model.n_heads": heads}},
+    "heads": TASK | TRAINED_FOR | {"heads": lambda heads: {"model.n_heads": heads}},
     "warm-up": {
         "norm": lambda norm: {"model.norm": norm},
         "rate": lambda rate: {"train.learning_rate": rate},
         "start": lambda start: {"train.warmup_steps": {warm_up.WITH: STEPS // 10, warm_up.WITHOUT: 0}[start]},
     },
     "averaging": TASK | {"averaged": lambda count: {}},
-    "regularisation": {
+    "regularisation": TRAINED_FOR
+    | {
         "dropout": lambda rate: {"model.dropout": rate, "model.embedding_dropout": rate},
         "smoothing": lambda share: {"train.label_smoothing": share},
-        "steps": lambda steps: {"train.max_steps": steps, "train.evaluate_every": steps},
     },
-    "table-3": TASK | {"model": TABLE_3.__getitem__},
+    "table-3": TASK | TRAINED_FOR | {"model": TABLE_3.__getitem__},
     "scaling": {"score": SCORES.__getitem__, "d_k": lambda d_k: {"model.n_heads": 64 // d_k}},
 }
 """The settings that each level of a factor stands for."""
@@ -140,6 +141,13 @@ def test_the_trainings_of_two_cells_differ_in_what_their_levels_mean_and_in_noth
         assert {cell["d_k"] for cell, _ in trained} == {scaling.SMALL, scaling.LARGE}
     else:
         assert len(trained) == len(cells)
+
+
+@pytest.mark.parametrize("name", ["heads", "table-3"])
+def test_losses_that_are_compared_have_no_floor_of_label_smoothing(name, asked_for):
+    experiment = EXPERIMENTS[name]
+    cell, _ = next(iter(experiment.plan(experiment.budget())))
+    assert asked_for(experiment, cell).train.label_smoothing == 0
 
 
 @pytest.mark.parametrize("task", why_attention.TASKS)

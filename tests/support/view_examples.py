@@ -542,7 +542,7 @@ EXAMPLES = [
     Example(ExperimentFindings(), experiment("table-1")),
     Example(ExperimentFindings(), experiment("beam-search")),
     Example(ExperimentFindings(), experiment("scaling")),
-    Example(ExperimentCurves(metric="exact_match", x="heads", by="task"), experiment("heads")),
+    Example(ExperimentCurves(metric="exact_match", x="averaged", by="task"), experiment("averaging")),
     Example(ExperimentCurves(metric="error", x="look", by="look"), experiment("alignment")),
     Example(LeaveOneOut(), hidden("hidden")),
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),

@@ -15,5 +15,5 @@ def test_every_shipped_experiment_is_linked_from_a_page_and_no_other():
 def test_a_page_links_its_experiments_and_the_lab_opens_on_them():
     links = [link.proto for link in open_page("heads", model=PRONOUNS).get("page_link")]
     opened = {link.label: link.query_string for link in links}
-    (label,) = (label for label in opened if "Are several attention heads" in label)
-    assert "experiment=heads" in opened[label]
+    (label,) = (label for label in opened if "Does attention find the source word" in label)
+    assert "experiment=alignment" in opened[label]
