@@ -5,25 +5,57 @@ from dataclasses import dataclass
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import UrlState, param, text, whole, words
 from transformer.experiments.experiment import Chart, Experiment
-from transformer.experiments.paper import EXPERIMENTS
-from transformer.experiments.results import Level, Results
+from transformer.experiments.paper import EXPERIMENTS, listed
+from transformer.experiments.results import Level, Results, own_file
 
 _LONGEST = 80
+
+
+def own_budgets(experiment: Experiment) -> list[str]:
+    """Returns the budgets of which there are results that were measured here."""
+    return [each.name for each in experiment.budgets if own_file(experiment.name, each.name).is_file()]
+
+
+def _measured(state: "Choices") -> list[str]:
+    return ["", *(each.name for each in listed())]
+
+
+def _budgets(state: "Choices", experiment: Experiment) -> list[str]:
+    return ["", *own_budgets(experiment)]
+
+
+def _charts(state: "Choices", experiment: Experiment) -> range:
+    return range(len(experiment.charts))
+
+
+def _levels(state: "Choices", experiment: Experiment) -> list[str]:
+    levels = experiment.budget(state.budget).levels
+    return [f"{factor}={level}" for factor, of_factor in levels.items() for level in of_factor]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
     """The visitor's choices; an experiment without a name is the first."""
 
-    experiment: str = param("", words("", *EXPERIMENTS))
-    budget: str = param("", text(_LONGEST), resets=("experiment",))
+    experiment: str = param("", words("", *EXPERIMENTS), among=_measured, absent="experiment")
+    budget: str = param("", text(_LONGEST), resets=("experiment",), offered=_budgets, absent="measured")
     """The budget whose own results are shown; empty for the shipped ones."""
-    chart: int = param(0, whole(0, 9), resets=("experiment",))
-    at: tuple[str, ...] = param((), text(_LONGEST), many=tuple, resets=("experiment", "chart"))
+    chart: int = param(0, whole(0, 9), resets=("experiment",), offered=_charts)
+    at: tuple[str, ...] = param(
+        (), text(_LONGEST), many=tuple, resets=("experiment", "chart"), offered=_levels, absent="levels"
+    )
     """Levels of the factors that a chart does not show, as "d=64"."""
 
 
 PAGE = UrlPart(Choices, key="paper-lab")
+
+
+def fit(experiment: Experiment) -> Choices:
+    """Returns the choices as they fit the experiment; what of a link does not is told in a sentence."""
+    chosen, problems = PAGE.now.fit(experiment)
+    PAGE.put(chosen)
+    PAGE.tell(*problems)
+    return chosen
 
 
 def level_of(name: str, levels: tuple[Level, ...], chosen: Choices) -> Level:

@@ -4,7 +4,7 @@ import math
 
 import streamlit as st
 
-from pages.paper_lab.choices import PAGE, Choices, hidden_factors, level_of, take_level
+from pages.paper_lab.choices import PAGE, Choices, hidden_factors, level_of, own_budgets, take_level
 from pages.paper_lab.overview import badge, get_verdict
 from pages.shared import wording
 from pages.shared.context import say, sentence
@@ -12,7 +12,7 @@ from pages.shared.exhibit import exhibit
 from pages.shared.fields import segments
 from transformer.experiments.experiment import Competence, Experiment
 from transformer.experiments.outcome import Verdict
-from transformer.experiments.results import ExperimentError, Results, load_results, own_file
+from transformer.experiments.results import ExperimentError, Results, load_results
 from transformer.interventions.names import plural
 from transformer.runs.run_folder import list_runs
 from transformer.views.experiments import ExperimentCurves, ExperimentFindings, Measured
@@ -41,9 +41,8 @@ def render_results(experiment: Experiment, chosen: Choices) -> None:
 
 def _choose_results(experiment: Experiment, chosen: Choices) -> Results:
     """Renders the choice between the shipped results and those measured here, where there are any."""
-    own = [each.name for each in experiment.budgets if own_file(experiment.name, each.name).is_file()]
-    budget = chosen.budget if chosen.budget in own else ""
-    if own:
+    budget = chosen.budget
+    if own := own_budgets(experiment):
         names = {"": "Shipped numbers"} | {name: f"Measured here ({name})" for name in own}
         segments("Whose numbers", list(names), budget, PAGE.take("budget"), key="lab-budget", names=names.__getitem__)
     try:
@@ -109,8 +108,7 @@ def _unlearned_text(experiment: Experiment, asked: Competence, verdict: Verdict)
 
 
 def _render_chart(experiment: Experiment, results: Results, chosen: Choices) -> None:
-    charts = experiment.charts
-    number = chosen.chart if chosen.chart < len(charts) else 0
+    charts, number = experiment.charts, chosen.chart
     chart = charts[number]
     where = []
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):

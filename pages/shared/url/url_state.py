@@ -301,7 +301,11 @@ def _fitting(each: Any, said: Param, state: Any, options: Collection[Any], conte
 
 def _absent(each: Any, said: Param, state: Any, options: Collection[Any], used: Any, context: Any) -> Problem:
     name, all_ = _name(each, said), list(options)
-    shown = str(said.form.write(getattr(state, each.name)))
+    value = getattr(state, each.name)
+    if said.many:
+        shown = ", ".join(str(said.form.write(one)) for one in value if one not in all_)
+    else:
+        shown = str(said.form.write(value))
     sentence = TEXTS(
         f"absent.{said.absent}",
         name=name,

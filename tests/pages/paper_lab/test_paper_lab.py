@@ -10,7 +10,7 @@ from fakes.experiment import fake_experiment
 from page_models import checked, open_page, texts
 from tiny_runs import MODEL, settings
 
-from pages.paper_lab import running
+from pages.paper_lab import choices, running
 from pages.paper_lab.overview import LOOKS
 from pages.shared import wording
 from pages.shared.background import Stopped
@@ -140,10 +140,31 @@ def test_the_level_of_a_factor_is_chosen_and_travels_in_the_link():
     [
         ({"experiment": "table-9"}, "The link says experiment “table-9”"),
         ({"chart": "x"}, "The link says chart “x”"),
+        ({"chart": "7"}, "The link says chart “7”, but here it goes from 0 to "),
+        ({"budget": "nope"}, "Nothing was measured here with the budget “nope”: the shipped numbers are shown."),
+        (
+            {"at": ["d=<b>", "d=64", "n=5"]},
+            "The link asks for “d=<b>, n=5”, which this experiment does not have; it is left out.",
+        ),
     ],
 )
 def test_nonsense_in_a_link_is_answered_in_a_sentence(parameters, said):
-    assert said in texts(open_page("paper_lab", **parameters)).replace("\\", "")
+    at = open_page("paper_lab", **{"experiment": "table-1"} | parameters)
+    assert said in texts(at).replace("\\", "")
+    if "at" in parameters:
+        assert at.query_params["at"] == "d=64"  # what there is counts
+
+
+def test_a_link_to_an_experiment_without_results_is_answered_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(choices, "listed", lambda: [])
+    said = texts(open_page("paper_lab", experiment="table-1"))
+    assert "The experiment “table-1” has no results yet: the first one is shown." in said.replace("\\", "")
+
+
+def test_what_a_link_says_in_vain_is_told_until_something_is_chosen():
+    at = open_page("paper_lab", experiment="table-1", budget="nope")
+    at = checked(at.button_group(key="lab-table-1-0-d").set_value(64).run())
+    assert "budget “nope”" not in texts(at) and "budget" not in at.query_params
 
 
 def test_what_was_measured_here_is_shown_beside_the_shipped_numbers(fake):
