@@ -27,6 +27,19 @@ def _steps(choices: "Choices") -> range:
     return range(1, (len(shown.steps) if shown else MAX_STEPS) + 1)
 
 
+def _settings(choices: "Choices") -> list[str]:
+    """Returns those settings of the link that the step has."""
+    if choices.shown is None:
+        return []
+    lesson, index = choices.shown
+    found = []
+    for setting in choices.settings:
+        name, _, value = setting.partition("=")
+        if lesson.steps[index].settled({name: value}).get(name) == value:
+            found.append(setting)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
     """The learner's place and answers."""
@@ -34,7 +47,15 @@ class Choices(UrlState):
     lesson: str = param("", words("", *BY_SLUG, SUMMARY))
     step: int = param(1, whole(1, 9_999), among=_steps, nearest=True, resets=("lesson",))
     """Counted from 1, as it is shown."""
-    settings: tuple[str, ...] = param((), text(_LONGEST_SETTING), name="set", many=tuple, resets=("lesson", "step"))
+    settings: tuple[str, ...] = param(
+        (),
+        text(_LONGEST_SETTING),
+        name="set",
+        many=tuple,
+        resets=("lesson", "step"),
+        among=_settings,
+        absent="settings",
+    )
     """The choices of the step's controls, as "name=value"."""
     locked: bool = param(False, flag("yes"), resets=("lesson", "step"))
     """True if the controls stay as the link says: a teacher chose them."""

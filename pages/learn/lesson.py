@@ -123,6 +123,8 @@ class Control:
     """The value chosen at first, if that is not the first one."""
     texts: str = ""
     """The name of its texts in the catalogue, if that is not its own."""
+    takes: Callable[[str], bool] = bool
+    """Tells whether a text makes sense, where there are no values to choose from."""
 
     @property
     def label(self) -> str:
@@ -237,6 +239,5 @@ class Lesson:
 
 
 def _settled(control: Control, text: str) -> str:
-    if not control.values:
-        return text or control.default
-    return text if text in control.values else control.first
+    known = text in control.values if control.values else control.takes(text)
+    return text if known else control.first

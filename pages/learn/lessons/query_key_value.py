@@ -38,12 +38,13 @@ def _attend(query: Point, *, keys: tuple[Point, ...] = KEYS, scaled: bool = True
 
 
 def _drag(query: Point) -> Control:
-    return Control(name=POINTS, default=written(query))
+    return Control(name=POINTS, default=written(query), takes=lambda text: read_points(text) is not None)
 
 
-def _scene(default: Point, *, hull: bool = False) -> object:
+def _scene(*, hull: bool = False) -> object:
     def scene(bench: Bench, settings: Settings) -> Scene:
-        points = read_points(settings[POINTS]) or Points(default, KEYS, VALUES)
+        points = read_points(settings[POINTS])
+        assert points is not None  # the control takes no others
         view = AttentionInPlane(scaled=settings.get("scaled", "yes") == "yes", hull=hull)
         return Scene(parts=(Part(points, view),))
 
@@ -103,7 +104,7 @@ QUERY_KEY_VALUE = Lesson(
             truth=_aim_truth,
             expects=(0, 0),
             controls=(_drag(AIM),),
-            scene=_scene(AIM),
+            scene=_scene(),
         ),
         Step(
             name="query-key-value.longer",
@@ -111,7 +112,7 @@ QUERY_KEY_VALUE = Lesson(
             truth=_length_truth,
             expects=(0, 0),
             controls=(_drag(FAR), _SCALED),
-            scene=_scene(FAR),
+            scene=_scene(),
         ),
         Step(
             name="query-key-value.nothing",
@@ -119,7 +120,7 @@ QUERY_KEY_VALUE = Lesson(
             truth=_zero_truth,
             expects=(33, 34),
             controls=(_drag(NONE),),
-            scene=_scene(NONE),
+            scene=_scene(),
         ),
         Step(
             name="query-key-value.output",
@@ -127,7 +128,7 @@ QUERY_KEY_VALUE = Lesson(
             truth=_output_truth,
             expects=(0, 0),
             controls=(_drag((1.5, 1.0)),),
-            scene=_scene((1.5, 1.0), hull=True),
+            scene=_scene(hull=True),
         ),
     ),
 )

@@ -66,7 +66,7 @@ class Param:
     always: bool = False
     """True if it is written although it is the default."""
     among: Callable[[Any], Collection[Any]] | None = None
-    """Returns the values that exist, given the rest of the state."""
+    """Returns the values that exist, given the rest of the state; a tuple keeps those of its values that exist."""
     offered: Callable[[Any, Any], Collection[Any]] | None = None
     """Returns the values that exist, given the state and a context (a model, a sentence), for `fit(context)`; a tuple
     keeps those of its values that exist."""
@@ -130,9 +130,10 @@ class UrlState:
         for each, said in _params(cls):
             value = getattr(state, each.name)
             if said.among and value != each.default and value not in (options := said.among(state)):
-                used = max(options) if said.nearest else each.default
-                problems.append(_absent(each, said, state, options, used, None))
-                state = replace(state, **{each.name: used})
+                used = _fitting(each, said, state, options, None)
+                if used != value:
+                    problems.append(_absent(each, said, state, options, used, None))
+                    state = replace(state, **{each.name: used})
         return state, tuple(problems)
 
     def parameters(self, base: "UrlState | None" = None) -> dict[str, str | list[str]]:

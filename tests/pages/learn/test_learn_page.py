@@ -142,8 +142,10 @@ def test_nonsense_in_a_link_is_said(parameters, said):
 
 @pytest.mark.parametrize("setting", ["points=nonsense", "points=9,9;0,0;0,0;0,0;0,0;0,0;0,0", "scaled=maybe", "=", "x"])
 def test_settings_that_make_no_sense_leave_the_figure_as_it_opens(setting):
-    at = open_page("learn", lesson=PLANE, step="2", answers=written(PLANE, None, 0), set=setting)
+    at = open_page("learn", lesson=PLANE, step="2", answers=written(PLANE, None, 0), set=["scaled=yes", setting])
     assert at.segmented_control(key="lesson-control-scaled").value == "yes"
+    assert f"The link sets “{setting}”, which this step does not have; it is left out." in texts(at).replace("\\", "")
+    assert at.query_params["set"] == "scaled=yes"
 
 
 def test_progress_survives_its_link_and_two_places_join():
