@@ -103,13 +103,13 @@ class ExperimentCurves:
             intervals = [t_interval(list(found[place].values())) for place in kept]
             if kept:
                 rows = np.array([[each.estimate, each.low, each.high] for each in intervals]).T
-                curves.append(Curve(str(level), places[kept], *rows))
+                curves.append(Curve(_text(level), places[kept], *rows))
         if not curves:
             raise ValueError(f"nothing is measured yet of {experiment.metric(self.metric).label} there")
         shown = {float(x) for curve in curves for x in curve.x}
         return CurvesData(
             curves=tuple(curves),
-            names=tuple(map(str, lines)),
+            names=tuple(map(_text, lines)),
             ticks=tuple(_text(across[at]) for at in np.argsort(places) if float(places[at]) in shown),
             x_label=experiment.factor(self.x).label,
             y_label=experiment.metric(self.metric).label,
@@ -153,7 +153,7 @@ class ExperimentCurves:
         places = dict(zip(levels, _places(tuple(levels)), strict=True))
         x, means, ends = [], [], []
         for curve in data.curves:
-            (line,) = {row[self.by] for row in rows if str(row[self.by]) == curve.name}
+            (line,) = {row[self.by] for row in rows if _text(row[self.by]) == curve.name}
             for level in levels:
                 where = {self.by: line, self.x: level} | dict(self.where)
                 if self.by == self.x and line != level:

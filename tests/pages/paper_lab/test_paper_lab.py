@@ -71,6 +71,12 @@ def test_every_experiment_opens_by_a_link_and_each_chart_is_drawn(name):
         assert all(float(text) == place for place, text in numbers)
 
 
+def test_the_legend_writes_numbers_as_the_axis_does():
+    at = open_page("paper_lab", experiment="regularisation")
+    names = [trace["name"] for trace in charts(at)[1]["data"] if trace.get("showlegend", True)]
+    assert "0" in names and "0.1" in names
+
+
 def test_an_open_question_is_said_as_loudly_as_an_answer(fake):
     at = open_page("paper_lab", experiment="fake")
     assert f"**Verdict:** :gray[:material/help: **{Outcome.UNKNOWN}**]" in texts(at)
