@@ -5,7 +5,7 @@ import pytest
 
 from transformer.figures import theme
 from transformer.figures.steps.logit_lens import Depth, Share, contribution_bars, lens_figure
-from transformer.figures.steps.teacher_forcing import Measured, exposure_figure, losses_figure
+from transformer.figures.steps.teacher_forcing import SMALL, Measured, exposure_figure, losses_figure
 
 DEPTHS = [
     Depth("before layer 0", ("a", "<b>"), (0.5, 0.25), 7, 0.01),
@@ -51,3 +51,9 @@ def test_exposure_has_its_interval_and_both_shares(dark):
     bias, forced, free = exposure_figure(at, dark=dark).data
     assert list(bias.y) == [0.0, 0.5] and bias.error_y.array[1] == pytest.approx(0.3)
     assert list(forced.y) == [1.0, 0.9] and list(free.y) == [1.0, 0.7] and "38 of 40" in bias.customdata[1]
+
+
+def test_a_bias_of_next_to_nothing_does_not_fill_the_axis():
+    tiny = Measured(0, 50, 50, 5e-8, -1e-8, 1e-7, 1.0, 1.0)
+    assert list(exposure_figure([tiny]).layout.yaxis.range) == [-SMALL, SMALL]
+    assert exposure_figure([tiny, Measured(1, 40, 38, 0.5, 0.2, 0.8, 0.9, 0.7)]).layout.yaxis.range is None

@@ -15,6 +15,8 @@ from transformer.figures.labels import hover_label, label_width
 from transformer.figures.lines import line
 
 _CHARACTER = 7.8
+SMALL = 0.01
+"""Nats: biases nearer to 0 are drawn as what they are, next to nothing, not over the whole height."""
 
 
 def losses_figure(
@@ -105,13 +107,15 @@ def exposure_figure(measured: Sequence[Measured], *, dark: bool = False) -> go.F
     lowest = min((min(at.forced_right, at.free_right) for at in measured), default=0.0)
     grid = {"showgrid": True, "fixedrange": True}
     shares_range = [max(0.0, float(np.floor(lowest * 10) / 10)) - 0.02, 1.02]
+    farthest = max((abs(end) for at in measured for end in (at.bias, at.low, at.high) if np.isfinite(end)), default=0.0)
+    biases_range = {"range": [-SMALL, SMALL]} if farthest < SMALL else {}
     position = {"text": "position in the reference"}
     return theme.figure(
         traces,
         dark,
         shapes=[level(0, colours.quiet)],
         xaxis={"title": position, "fixedrange": True, "dtick": max(1, len(x) // 12), "anchor": "y2"},
-        yaxis={"title": {"text": "bias, nats"}, "domain": [0.56, 1.0], **grid},
+        yaxis={"title": {"text": "bias, nats"}, "domain": [0.56, 1.0], **biases_range, **grid},
         yaxis2={"title": {"text": "share right"}, "domain": [0.0, 0.44], "range": shares_range, **grid},
         height=420,
         margin={"l": 60, "r": 12, "t": 34, "b": 48},
