@@ -9,6 +9,8 @@ from fakes.experiment import fake_experiment
 from transformer.__main__ import main
 from transformer.cli import experiment_commands
 from transformer.experiments import paper
+from transformer.experiments.intervals import t_interval
+from transformer.experiments.outcome import Verdict, finding
 from transformer.experiments.results import own_file, read_results
 
 KNOWN = ", ".join(paper.EXPERIMENTS)
@@ -33,6 +35,12 @@ def test_results_are_written_where_they_are_asked_for(fake, room, tmp_path, caps
     assert main(["experiment", "run", "fake", "--budget", "short", "--out", str(tmp_path / "mine.json")]) == 0
     assert len(read_results(tmp_path / "mine.json").rows) == 2 and not own_file("fake", "short").exists()
     assert "cannot be told at this size" in capsys.readouterr().out
+
+
+def test_an_interval_near_zero_is_told_from_one_that_holds_it():
+    small = finding("small", t_interval([-0.0011, -0.0012, -0.001]), group="", unit="", least=0.0)
+    (line,) = experiment_commands._lines(Verdict(findings=(small,), primary="small", sentence=""))
+    assert "-0.00110 (-0.00135 to -0.000852; claim: at least 0)  does not hold here" in line
 
 
 def test_the_list_names_each_experiment_with_its_verdict(capsys):

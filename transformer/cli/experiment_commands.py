@@ -103,7 +103,7 @@ def _show(chosen: Experiment, results: Results) -> None:
 
 def _lines(verdict: Verdict) -> list[str]:
     return [
-        f"{'*' if each.name == verdict.primary else ' '} {each.name:46} {each.estimate:z8.3f} ({each.low:z.3f} to "
-        f"{each.high:z.3f}; claim: {each.allowed})  {outcome}"
+        f"{'*' if each.name == verdict.primary else ' '} {each.name:46} {each.estimate:z#9.3g} ({each.low:z#.3g} to "
+        f"{each.high:z#.3g}; claim: {each.allowed})  {outcome}"
         for each, outcome in ((each, verdict.outcomes[each.name]) for each in verdict.findings)
     ]
