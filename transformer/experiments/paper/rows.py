@@ -56,6 +56,6 @@ def tell(results: Results, factor: str) -> str:
         for level in results.levels(factor):
             cell = {"task": task, factor: level, "steps": steps}
             share, loss = (results.mean(metric, **cell) for metric in ("exact_match", "validation_loss"))
-            of_task.append(f"{100 * share:.0f} % with {level} (loss {loss:.2g})")
-        told.append(f"{task}: {', '.join(of_task)}")
-    return f"Exact match by {factor} after {steps:,} steps. {'; '.join(told)}."
+            of_task.append(f"{100 * share:.0f} % with {level} (loss {loss:#.2g})")
+        told.append(f"on {task} {', '.join(of_task)}")
+    return f"Exact match by {factor} after {steps:,} steps: {'; '.join(told)}."
