@@ -21,7 +21,7 @@ _ROW, _GAP, _EDGE = 26, 84, 8
 """Pixels of a finding's row, between two panels, and at the ends."""
 _WIDEST = 1.15
 """The end of the axis of claims, on which an interval ends at 1."""
-_CLAIM, _LINE = 44, 33
+_CLAIM, _LINE = 48, 33
 """Pixels of a claim's row, and letters of a line below its title."""
 SYMBOLS = ("circle", "x", "diamond-open", "square-open")
 """The marks of a finding that holds, fails, cannot be told, and is of models that have not learned."""
@@ -198,6 +198,7 @@ def claims_figure(
         }
         for text, anchor, shift in (("against the claim", "right", -6), ("as the claim says", "left", 6))
     ]  # fmt: skip
+    widest = max((len(_interval(rows, row)) for row in range(len(titles))), default=0)
     return theme.figure(
         traces,
         dark,
@@ -206,7 +207,7 @@ def claims_figure(
         xaxis={"range": [-_WIDEST, _WIDEST], "showticklabels": False, "ticks": "", "fixedrange": True},
         yaxis=row_axis(labels, automargin=True, tickfont={"size": 12}),
         height=_CLAIM * len(titles) + 80,
-        margin={"l": _EDGE, "r": 104, "t": 32, "b": 8},
+        margin={"l": _EDGE, "r": max(104, 18 + 7 * widest), "t": 32, "b": 8},
         showlegend=True,
         legend={"orientation": "h", "y": 0, "yanchor": "top"},
     )
