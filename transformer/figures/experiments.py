@@ -210,6 +210,7 @@ def claims_figure(
         margin={"l": _EDGE, "r": max(104, 18 + 7 * widest), "t": 32, "b": 8},
         showlegend=True,
         legend={"orientation": "h", "y": 0, "yanchor": "top"},
+        meta={"smallest_width": 480},
     )
 
 

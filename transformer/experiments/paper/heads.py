@@ -6,11 +6,11 @@ from functools import partial
 from transformer.config import PRESETS
 from transformer.experiments.comparisons import Comparison, again_by, judge_by
 from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor
-from transformer.experiments.paper.rows import FACTORS, METRICS, SEEDS, TASKS, tell, train_on
+from transformer.experiments.paper.table_3_rows import FACTORS, METRICS, SEEDS, TASKS, tell, train_on
 from transformer.experiments.results import Cell
 
 HEADS = (1, 4, 8, 16, 32)
-"""Those of the paper's table."""
+"""The numbers of heads in the paper's table."""
 USUAL = 8
 """The number of heads that the paper's model has."""
 STEPS = (400, 3_200)
@@ -28,7 +28,7 @@ def _apart(first: int, second: int, task: str, steps: int) -> Comparison:
         name=f"{task}, {steps:,} steps: {first} − {second}",
         group=_SEVERAL if first < second else _TOO_MANY,
         metric="validation_loss",
-        unit="difference in loss between two numbers of heads, nats",
+        unit=f"{task}, difference in loss, nats",
         first=_cell(task, first, steps),
         second=_cell(task, second, steps),
         least=0.0,

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize
 from transformer.config import PRESETS, ModelConfig
 from transformer.experiments.comparisons import Comparison, again_by, judge_by
 from transformer.experiments.experiment import Budget, Chart, Competence, Experiment, Factor
-from transformer.experiments.paper.rows import FACTORS, METRICS, SEEDS, TASKS, tell, train_on
+from transformer.experiments.paper.table_3_rows import FACTORS, METRICS, SEEDS, TASKS, tell, train_on
 from transformer.experiments.results import Cell
 from transformer.model.attention import MultiHeadAttention
 
@@ -73,7 +73,7 @@ def _apart(name: str, task: str, steps: int) -> Comparison:
         name=f"{task}, {steps:,} steps: {name}",
         group=group,
         metric="exact_match" if alike else "validation_loss",
-        unit="difference in exact match" if alike else "difference in loss, nats",
+        unit=f"{task}, difference in {'exact match' if alike else 'loss, nats'}",
         first=_cell(task, first, steps),
         second=_cell(task, second, steps),
         least=-ALIKE if alike else 0.0,

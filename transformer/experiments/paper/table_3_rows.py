@@ -1,4 +1,4 @@
-"""What the experiments on rows of Table 3 share: two tasks, how a model is trained on one, and what is told of it."""
+"""Shared parts of the experiments on rows of Table 3: two tasks, how a model is trained on one, what is told of it."""
 
 from collections.abc import Callable
 
