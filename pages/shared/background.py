@@ -122,6 +122,11 @@ class Work(Generic[Found]):
         with self._lock:
             self._watchers.discard(watcher)
 
+    def is_awaited_by(self, watcher: Watcher) -> bool:
+        """Tells whether a session waits for the work."""
+        with self._lock:
+            return watcher in self._watchers
+
     def cancel(self) -> None:
         """Ends the work for everyone, the next time that it tells how far it is; a result that is there stays."""
         self.cancelled = not self.over.is_set()

@@ -72,13 +72,15 @@ def _measurements() -> Background:
 
 
 def measured_exposure(lab: Lab, switches: Sequence[object]) -> Work[Exposure] | None:
-    """Returns the measurement of exposure bias, done or under way, whoever asked for it."""
+    """Returns the measurement of exposure bias: done by anyone, or under way and awaited by this visitor."""
     work = _measurements().find(_key(lab, switches))
-    return None if work is None or work.stopped or work.cancelled else work
+    if work is None or work.stopped:
+        return None
+    return work if work.over.is_set() or work.is_awaited_by(session_watcher()) else None
 
 
 def measure_exposure(lab: Lab, switches: Sequence[object]) -> None:
-    """Begins the measurement in the background; it goes on while a visitor who waits for it is here."""
+    """Begins the measurement in the background, or joins it; it goes on while a visitor who waits for it is here."""
     specs, pairs = loading.get_resolved(lab, switches), validation_pairs(lab)
     _measurements().submit(
         _key(lab, switches),
@@ -87,9 +89,9 @@ def measure_exposure(lab: Lab, switches: Sequence[object]) -> None:
     )
 
 
-def cancel_exposure(lab: Lab, switches: Sequence[object]) -> None:
-    """Stops the measurement, for everyone."""
-    _measurements().cancel(_key(lab, switches))
+def leave_exposure(lab: Lab, switches: Sequence[object]) -> None:
+    """Ends this visitor's wait for the measurement, and the measurement itself if nobody else waits for it."""
+    _measurements().leave(_key(lab, switches), session_watcher())
 
 
 def _key(lab: Lab, switches: Sequence[object]) -> tuple[object, ...]:

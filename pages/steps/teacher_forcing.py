@@ -12,9 +12,9 @@ from pages.shared.components.tokens import token_chips
 from pages.shared.context import Decoded, PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.guard import guard
-from pages.shared.waiting import follow_work, session_watcher, wait_a_moment
+from pages.shared.waiting import follow_work, wait_a_moment
 from pages.steps.choices import Choices
-from pages.steps.loading import cancel_exposure, measure_exposure, measured_exposure, validation_pairs
+from pages.steps.loading import leave_exposure, measure_exposure, measured_exposure, validation_pairs
 from pages.steps.step import reference_ids, render_reference_field
 from transformer.analysis.steps.exposure_bias import Exposure, ReferenceLosses
 from transformer.interventions.names import plural
@@ -125,10 +125,9 @@ def _render_exposure(context: PageContext) -> None:
         st.button(label, key="measure-exposure", on_click=measure_exposure, args=(lab, switches))
         st.caption("Each sentence is read twice, teacher-forced and free-running, while you go on.")
         return
-    work.join(session_watcher())
     if not wait_a_moment(work):
-        cancel = partial(cancel_exposure, lab, switches)
-        follow_work(work, "Reading each sentence twice", cancel, key="cancel-exposure")
+        leave = partial(leave_exposure, lab, switches)
+        follow_work(work, "Reading each sentence twice", leave, key="cancel-exposure")
         return
     try:
         exposure = work.result()

@@ -1,6 +1,7 @@
 """Decoder steps, its other looks: the logit lens, a reference, branches as a tree, play, links that ask too much."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ from page_exports import with_menus
 from page_models import REVERSE, checked, open_page, texts
 
 import pages.steps.stepper as stepper
+from pages.shared import waiting
 from pages.shared.wording import number
+from pages.steps import loading
 from pages.steps.choices import Choices
-from pages.steps.loading import measured_exposure
 from transformer.analysis.steps.branches import prefix_tree
 from transformer.analysis.steps.candidates import rank
 from transformer.analysis.steps.exposure_bias import reference_losses
@@ -33,6 +35,10 @@ def lens_of(step, switches=()):
     lab = load(REVERSE)
     seen = lab.inspect("a b c d", switches)
     return lab, seen, logit_lens(lab.model, seen.source_ids, seen.target_ids, step, switches)
+
+
+def drawn(at, key):
+    return key in [button.key for button in at.button]
 
 
 def test_inside_a_step_stand_the_lens_and_a_sum_of_parts():
@@ -86,10 +92,35 @@ def test_a_reference_is_read_twice_and_the_divergence_is_said():
 def test_exposure_is_measured_when_asked_for_and_remembered():
     at = steps(look="reference")
     at = checked(at.button(key="measure-exposure").click().run())
-    assert (work := measured_exposure(load(REVERSE), ())) is not None and work.over.wait(60)
-    at = checked(at.run())
+    for _ in range(60):  # each run waits a second for it
+        if not drawn(at, "cancel-exposure"):
+            break
+        at = checked(at.run())
     assert "Largest at position" in texts(at) and len(figures(at)) == 1
-    assert "measure-exposure" not in [button.key for button in at.button]
+    assert not drawn(at, "measure-exposure")
+
+
+def test_a_visitor_cancels_the_measurement_for_nobody_else(monkeypatch):
+    begun, going_on = [], threading.Event()
+
+    def slow(*_, tell):
+        begun.append(tell)
+        while not going_on.wait(0.01):
+            tell(0.5)
+        raise ValueError("no more to measure")
+
+    monkeypatch.setattr(loading, "exposure_bias", slow)
+    monkeypatch.setattr(waiting, "FIRST_WAIT_S", 0.0)
+    first, second = (steps(look="reference", switch="off:encoder.0.self:1") for _ in range(2))
+    first = checked(first.button(key="measure-exposure").click().run())
+    second = checked(second.run())
+    assert drawn(first, "cancel-exposure") and drawn(second, "measure-exposure")
+    second = checked(second.button(key="measure-exposure").click().run())
+    second = checked(second.button(key="cancel-exposure").click().run())
+    first = checked(first.run())
+    assert drawn(first, "cancel-exposure") and drawn(second, "measure-exposure") and len(begun) == 1
+    first = checked(first.button(key="cancel-exposure").click().run())
+    assert drawn(first, "measure-exposure") and len(begun) == 1
 
 
 def test_branches_are_drawn_as_a_tree_or_two_beside_each_other():
