@@ -27,6 +27,7 @@ from transformer.runs.sweeps import (
     SETTINGS,
     Base,
     Sweep,
+    Value,
     cancel_sweep,
     create_sweep,
     start_sweep,
@@ -184,11 +185,15 @@ def _form(found: Sequence[Entry]) -> None:
         pinned=settings.pinned,
     )
     texts = text.replace(",", " ").split()
-    fault = sentence(why) if (why := refusal(entry.folder, "train it again")) else _fault(setting, texts, base)
-    now_has = value_text(value_of(setting, base))
+    values, fault = _read(setting, texts, base)
+    if why := refusal(entry.folder, "train it again"):
+        fault = sentence(why)
     if fault:
         say(fault)
-    st.caption(wording.plain(f"{label_of(setting)} of {chosen}: {now_has}.") + " All runs wait in one queue.")
+    said = f"{label_of(setting)} of {chosen}: {value_text(value_of(setting, base))}."
+    if values:
+        said += f" The sweep tries {' · '.join(map(value_text, values))}."
+    st.caption(f"{wording.plain(said)} All runs wait in one queue.")
     count = f"{len(texts)} runs" if texts else "runs"
     if st.button(
         f"Train {count}", key="sweep-start", type="primary", disabled=bool(fault), icon=":material/play_arrow:"
@@ -196,13 +201,12 @@ def _form(found: Sequence[Entry]) -> None:
         _start(base, entry, setting, texts)
 
 
-def _fault(setting: str, texts: Sequence[str], base: Base) -> str:
-    """Returns the fault of the values as a sentence; empty where there is none."""
+def _read(setting: str, texts: Sequence[str], base: Base) -> tuple[tuple[Value, ...], str]:
+    """Returns the values and no fault, or no values and their fault as a sentence."""
     try:
-        values_of(setting, texts, base)
+        return values_of(setting, texts, base), ""
     except RunError as error:
-        return sentence(str(error))
-    return ""
+        return (), sentence(str(error))
 
 
 def _start(base: Base, entry: Entry, setting: str, texts: Sequence[str]) -> None:

@@ -36,8 +36,9 @@ def share_button(run: Run) -> None:
         return
     with st.popover("Share", type="tertiary", key="action-share"):
         st.caption(
-            "Whoever has the link can look at this run: its settings, its curves and its model. They can neither "
-            "change nor download nor repeat it, and its sentences, note and file stay yours."
+            "Whoever has the link can look at this run: its settings, its curves and its model, and the names of the "
+            "run and of its file. They can neither change nor download nor repeat it; the file itself, its sentences "
+            "and your note stay yours."
         )
         if token := token_of(run.folder):
             st.code(link_of(run, token), language=None, wrap_lines=True)

@@ -22,6 +22,7 @@ def test_a_sweep_is_planned_from_a_run_and_started(queued):
     at = checked(at.selectbox(key="sweep-setting").set_value("train.label_smoothing").run())
     assert plain(f"Label smoothing of {run_id}: 0.1.") in texts(at)
     at = checked(at.text_input(key="sweep-values").set_value("0, 0.2").run())
+    assert plain("The sweep tries 0 · 0.2.") in texts(at)
     at = press(at, "Train 2 runs")
     (sweep,) = sweeps.sweeps_of(run_folder.list_runs())
     assert [part.value for part in sweep.parts] == [0.0, 0.2] and [part.run.id for part in sweep.parts] == queued
@@ -42,6 +43,11 @@ def test_values_that_cannot_be_are_named_at_their_field_before_anything_starts(q
     assert said in texts(at) and plain("x: it must be a whole number") in texts(at)
     assert button(at, "Train 3 runs").disabled and at.text_input(key="sweep-values").value == "1 3 x"
     assert run_folder.list_runs()[0].id == run_id and len(run_folder.list_runs()) == 1
+
+
+def test_it_is_said_which_values_are_read_where_a_comma_was_meant_for_thousands(queued):
+    at = open_page("runs", tab="Sweeps", setting="train.max_steps", values="1,500 3", base=trained_run())
+    assert plain("The sweep tries 1 · 500 · 3.") in texts(at)
 
 
 @pytest.fixture
