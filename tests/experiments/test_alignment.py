@@ -41,20 +41,22 @@ def test_error_rates_are_those_of_one_pair_at_a_time(name):
     assert float(found[0]) == pytest.approx(expected)
 
 
-def looks(errors: dict[str, float], choosing: dict[str, float] | None = None) -> Results:
-    """Made-up error rates; where a look is not named, its rate is 0.5."""
+def looks(errors: dict[str, float], choosing: dict[str, float] | None = None, *, right: float = 0.99) -> Results:
+    """Makes up error rates, of both trainings; where a look is not named, its rate is 0.5."""
     rows = [
         Row(
-            cell={"look": look},
+            cell={"steps": steps, "look": look},
             seed=seed,
             values={
                 "error": errors.get(look, 0.5) + 0.001 * seed,
                 "choosing": (choosing or errors).get(look, 0.5),
                 "error_read": 0.5,
+                "exact_match": right,
             },
             elapsed_s=1.0,
         )
-        for seed in range(5)
+        for seed in alignment.EXPERIMENT.budget().seeds
+        for steps in alignment.STEPS
         for look in alignment.LOOKS
     ]
     return Results(experiment="alignment", budget="full", rows=tuple(rows))
@@ -75,7 +77,7 @@ GOOD = {alignment.LSTM: 0.1, alignment.HEADS[5]: 0.12, alignment.AVERAGE: 0.2, a
 def test_the_rule_on_alignment(changed, outcome, average):
     found = looks(GOOD | changed)
     verdict = alignment.judge(found)
-    assert verdict.outcome is outcome
+    assert verdict.outcome is outcome and verdict.primary.startswith("1,600 steps: ")
     assert verdict.groups["The best head aligns better than the average"] is average
     again = alignment.again([{**row.cell, "seed": row.seed, **row.values} for row in found.rows])
     for one in verdict.findings:
@@ -86,8 +88,13 @@ def test_the_rule_on_alignment(changed, outcome, average):
 def test_the_best_head_is_not_chosen_by_the_pairs_that_score_it():
     chosen = alignment.HEADS[2]
     verdict = alignment.judge(looks(GOOD, {chosen: 0.1}))
-    (gap,) = (each for each in verdict.findings if each.name == "best head − LSTM")
+    (gap,) = (each for each in verdict.findings if each.name == "1,600 steps: best head − LSTM")
     assert gap.estimate == pytest.approx(0.5 - 0.1)
+
+
+def test_models_that_translate_badly_say_nothing_of_alignment():
+    assert alignment.EXPERIMENT.verdict(looks(GOOD)).outcome is Outcome.HOLDS
+    assert alignment.EXPERIMENT.verdict(looks(GOOD, right=0.8)).outcome is Outcome.UNLEARNED
 
 
 def test_models_that_race_are_of_equal_size_and_meet_equal_sentences():

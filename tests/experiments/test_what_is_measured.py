@@ -191,7 +191,10 @@ def test_heads_are_chosen_on_other_pairs_than_they_are_scored_on_and_no_training
         alignment, "train_model", lambda corpus_config, config, *args, **kwargs: Trained(config, corpus, None)
     )
     monkeypatch.setattr(alignment, "error_rates", rates)
+    translated = []
+    monkeypatch.setattr(alignment, "_share_right", lambda trained, pairs: translated.append(pairs) or 1.0)
     alignment._measured(SEED, STEPS)
+    assert translated == [met[1], met[3]]
     assert [len(pairs) for pairs in met] == [250] * 4 and met[:2] == met[2:]
     choosing, scored = ({pair.source for pair in pairs} for pairs in met[:2])
     seen = {pair.source for pair in corpus.train}

@@ -543,7 +543,7 @@ EXAMPLES = [
     Example(ExperimentFindings(), experiment("beam-search")),
     Example(ExperimentFindings(), experiment("scaling")),
     Example(ExperimentCurves(metric="exact_match", x="averaged", by="task"), experiment("averaging")),
-    Example(ExperimentCurves(metric="error", x="look", by="look"), experiment("alignment")),
+    Example(ExperimentCurves(metric="error", x="look", by="look", where=(("steps", 400),)), experiment("alignment")),
     Example(LeaveOneOut(), hidden("hidden")),
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
     Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),
