@@ -4,8 +4,11 @@ import io
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
+from page_models import save_model
+from random_models import random_model
 
 from transformer.__main__ import main
 from transformer.analysis.heads.published import SURVEY_FILE
@@ -214,20 +217,21 @@ def test_evaluate_prints_one_json_object_with_signatures(runs_folder, capsys):
 
 
 def test_evaluate_scores_what_the_asked_decoding_writes(runs_folder, tmp_path, capsys):
-    pairs = [Pair(text, " ".join(reversed(text.split()))) for text in ("a b c d e", "c d", "e a b")]
+    pairs = [Pair(text, "p p p p") for text in ("a b c d e", "c d", "e a b")]  # which the model below writes in part
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs), encoding="utf-8")
     settings = DecodeConfig(method="beam", beam=3, alpha=1.0, n_best=2)
-    lab = load("mine")
+    save_model(runs_folder / "drawn", partial(random_model, norm="pre"))  # whose beam differs from its greedy output
+    lab = load("drawn")
     written = [best.text for best, _ in lab.translations([pair.source for pair in pairs], settings)]
     assert written != lab.translate([pair.source for pair in pairs])
     asked = ["--method", "beam", "--beam", "3", "--alpha", "1.0", "--n-best", "2"]
-    assert main(["evaluate", "--model", "mine", "--pairs", str(path), *asked]) == 0
+    assert main(["evaluate", "--model", "drawn", "--pairs", str(path), *asked]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["chrf"] == pytest.approx(chrf(written, [pair.target for pair in pairs]).value)
     in_force = {"method": "beam", "beam": 3, "alpha": 1.0, "length_norm": "paper", "early_stopping": False, "n_best": 2}
     assert found["decoding"] == in_force
-    assert main(["evaluate", "--model", "mine", "--pairs", str(path), "--max-length", "2"]) == 0
+    assert main(["evaluate", "--model", "drawn", "--pairs", str(path), "--max-length", "2"]) == 0
     short = json.loads(capsys.readouterr().out)
     assert short["decoding"] == {"method": "greedy", "max_length": 2} and short["chrf"] != found["chrf"]
 
