@@ -73,9 +73,9 @@ def take_level(name: str, level: Level) -> None:
 
 
 def hidden_factors(experiment: Experiment, chart: Chart, results: Results) -> dict[str, tuple[Level, ...]]:
-    """Returns the factors that a chart leaves out, with their levels."""
+    """Returns the factors that a chart leaves out, with the levels at which its metric is measured."""
     return {
-        factor.name: results.levels(factor.name)
+        factor.name: results.levels(factor.name, chart.metric)
         for factor in experiment.factors
         if factor.name not in (chart.x, chart.by)
     }
