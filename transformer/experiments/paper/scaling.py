@@ -131,10 +131,10 @@ def _model(kind: str, d_k: int) -> ModelConfig:
 def judge(results: Results) -> Verdict:
     """Compares what was learned at a large and a small d_k, and before training growth, gradients and sharpness."""
     growth = {
-        kind: t_interval([exponents(*_by_width(results, kind, seed))[0] for seed in results.seeds])
+        kind: t_interval([exponents(*by_width)[0] for by_width in _by_width(results, kind)])
         for kind in ("unscaled", "scaled")
     }
-    widest = _widest(results)
+    widest = max(map(int, results.levels("d_k")))
     findings = (
         finding("unscaled: exponent of d_k", growth["unscaled"], group=_VARIANCE, unit="exponent", least=0.9, most=1.1),
         finding("scaled: exponent of d_k", growth["scaled"], group=_VARIANCE, unit="exponent", least=-0.1, most=0.1),
@@ -154,17 +154,16 @@ def judge(results: Results) -> Verdict:
     return Verdict(findings=findings, primary=primary, sentence=_sentence(results, widest))
 
 
-def _widest(results: Results) -> int:
-    return max(map(int, results.levels("d_k")))
-
-
 def _passed_on(d_k: int) -> str:
     return f"unscaled over scaled, d_k = {d_k}"
 
 
-def _by_width(results: Results, kind: str, seed: int) -> tuple[list[tuple[float]], list[float]]:
-    rows = [row for row in results.rows if row.seed == seed and row.has(score=kind, steps=0)]
-    return [(float(row.cell["d_k"]),) for row in rows], [row.values["variance"] for row in rows]
+def _by_width(results: Results, kind: str) -> Iterator[tuple[list[tuple[float]], list[float]]]:
+    """Yields for each seed the widths and the variance at each."""
+    rows = [row for row in results.rows if row.has(score=kind, steps=0)]
+    for seed in dict.fromkeys(row.seed for row in rows):
+        own = [row for row in rows if row.seed == seed]
+        yield [(float(row.cell["d_k"]),) for row in own], [row.values["variance"] for row in own]
 
 
 def _gradients(results: Results, d_k: int) -> Iterator[float]:
@@ -176,9 +175,9 @@ def _sentence(results: Results, widest: int) -> str:
     variance = results.mean("variance", steps=0, score="unscaled", d_k=widest)
     passed = {d_k: fmean(_gradients(results, d_k)) for d_k in (SMALL, LARGE, widest)}
     said = (
-        f"Before training, at d_k = {widest}, the variance of unscaled scores is {variance:.0f}. Of the gradient that "
-        "the softmax passes on with scaled scores, it passes on without scaling "
-        f"{', '.join(f'{share:.2g} times at d_k = {d_k}' for d_k, share in passed.items())}."
+        f"Before training, at d_k = {widest}, the variance of unscaled scores is {variance:.0f}. Without scaling the "
+        "softmax passes on so many times the gradient that it passes on with it: "
+        f"{', '.join(f'{share:.2g} at d_k = {d_k}' for d_k, share in passed.items())}."
     )
     for d_k in (LARGE, SMALL):
         told = []
