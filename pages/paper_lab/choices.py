@@ -6,7 +6,7 @@ from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import UrlState, param, text, whole, words
 from transformer.experiments.experiment import Chart, Experiment
 from transformer.experiments.paper import EXPERIMENTS, listed
-from transformer.experiments.results import Level, Results, own_file
+from transformer.experiments.results import ExperimentError, Level, Results, load_results, own_file
 
 _LONGEST = 80
 
@@ -29,8 +29,12 @@ def _charts(state: "Choices", experiment: Experiment) -> range:
 
 
 def _levels(state: "Choices", experiment: Experiment) -> list[str]:
-    levels = experiment.budget(state.budget).levels
-    return [f"{factor}={level}" for factor, of_factor in levels.items() for level in of_factor]
+    try:
+        results = load_results(experiment.name, state.budget)
+    except ExperimentError:  # the page says why in their place
+        return list(state.at)
+    hidden = hidden_factors(experiment, experiment.charts[state.chart], results)
+    return [f"{factor}={level}" for factor, levels in hidden.items() for level in levels]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +77,9 @@ def take_level(name: str, level: Level) -> None:
 
 
 def hidden_factors(experiment: Experiment, chart: Chart, results: Results) -> dict[str, tuple[Level, ...]]:
-    """Returns the factors that a chart leaves out, with their levels."""
+    """Returns the factors that a chart leaves out, with the levels at which its metric is measured."""
     return {
-        factor.name: results.levels(factor.name)
+        factor.name: results.levels(factor.name, chart.metric)
         for factor in experiment.factors
         if factor.name not in (chart.x, chart.by)
     }

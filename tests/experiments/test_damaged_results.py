@@ -52,7 +52,7 @@ def use(experiment: Experiment, path: Path) -> Results:
     ExperimentFindings().figure(ExperimentFindings().data(results))
     for chart in experiment.charts:
         left = [factor.name for factor in experiment.factors if factor.name not in (chart.x, chart.by)]
-        where = tuple((name, results.levels(name)[-1]) for name in left)
+        where = tuple((name, results.levels(name, chart.metric)[-1]) for name in left)
         log_y = experiment.metric(chart.metric).log
         view = ExperimentCurves(
             metric=chart.metric, x=chart.x, by=chart.by, where=where, log_x=chart.log_x, log_y=log_y

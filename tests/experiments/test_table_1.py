@@ -1,13 +1,16 @@
 """Table 1, measured: the layers compute what they are called, and the counts are those of the table."""
 
 import math
+from statistics import fmean
 
 import pytest
 import torch
 
+from transformer.experiments import recount
 from transformer.experiments.paper import table_1
 from transformer.experiments.paper.layers import LAYERS, WINDOW
 from transformer.experiments.paper.table_1 import crossing, measure
+from transformer.experiments.results import Cell, Results, Row
 
 
 @pytest.mark.parametrize("n", [5, 32, 33, 100, 128])
@@ -67,3 +70,34 @@ def test_crossings_are_read_between_the_sizes():
     assert crossing({16: 0.25, 64: 4.0, 256: 9.0}) == pytest.approx(32.0)
     assert crossing({16: 2.0, 64: 4.0}) == 16
     assert crossing({16: 0.2, 64: 0.4}) == 64
+
+
+def test_both_layers_are_said_to_take_as_long_at_the_n_where_they_do_for_each_width():
+    plan = table_1.EXPERIMENT.plan(table_1.EXPERIMENT.budget())
+    rows = [Row(cell=cell, seed=seed, values=made_up(cell), elapsed_s=1.0) for cell, seed in plan]
+    results = Results(experiment="table-1", budget="full", rows=tuple(rows))
+    findings = {each.name: each for each in table_1.EXPERIMENT.verdict(results).findings}
+    for d in results.levels("d"):
+        assert findings[f"n where both take as long, d = {d}"].estimate == pytest.approx(0.5 * d)
+    shorter = [(n, d) for n in results.levels("n") for d in results.levels("d") if n < d]
+    for name, ratio in (
+        ("time of self-attention over recurrent, n < d", lambda n, d: 2 * n / d),
+        ("the same with projections", lambda n, d: 2 * (n + 4 * d) / d),
+    ):
+        logs = [math.log(ratio(n, d)) for n, d in shorter]
+        assert findings[name].estimate == pytest.approx(math.exp(fmean(logs)))
+    again = table_1.again([{**row.cell, "seed": row.seed, **row.values} for row in rows])
+    for name, one in findings.items():
+        assert recount.mean_and_ends(again[name], one.method)[0] == pytest.approx(one.estimate, abs=1e-6)
+
+
+def made_up(cell: Cell) -> dict[str, float]:
+    """Returns times that grow as the table says, with self-attention twice as slow as its count."""
+    n, d = int(cell["n"]), int(cell["d"])
+    attention = 2e-6 * n * n * d
+    times = {"self-attention": attention, "with projections": attention + 8e-6 * n * d * d}
+    return {
+        "time_ms": times.get(str(cell["layer"]), 1e-6 * n * d * d),
+        "operations": 1.0 * n,
+        "path": 1.0 * n,
+    }

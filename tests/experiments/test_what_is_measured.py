@@ -121,7 +121,12 @@ MEANT: Mapping[str, Mapping[str, Callable[[Level], Mapping[str, object]]]] = {
         "smoothing": lambda share: {"train.label_smoothing": share},
     },
     "table-3": TASK | TRAINED_FOR | {"model": TABLE_3.__getitem__},
-    "scaling": {"score": SCORES.__getitem__, "d_k": lambda d_k: {"model.n_heads": 64 // d_k}},
+    "scaling": {
+        "steps": lambda steps: {"train.max_steps": steps},
+        "rate": lambda rate: {"train.learning_rate": rate},
+        "score": SCORES.__getitem__,
+        "d_k": lambda d_k: {"model.n_heads": 64 // d_k},
+    },
 }
 """The settings that each level of a factor stands for."""
 

@@ -542,6 +542,10 @@ EXAMPLES = [
     Example(ExperimentFindings(), experiment("table-1")),
     Example(ExperimentFindings(), experiment("beam-search")),
     Example(ExperimentFindings(), experiment("scaling")),
+    Example(
+        ExperimentCurves(metric="exact_match", x="rate", by="score", where=(("steps", 400), ("d_k", 64)), log_x=True),
+        experiment("scaling"),
+    ),
     Example(ExperimentCurves(metric="exact_match", x="averaged", by="task"), experiment("averaging")),
     Example(ExperimentCurves(metric="error", x="look", by="look", where=(("steps", 400),)), experiment("alignment")),
     Example(LeaveOneOut(), hidden("hidden")),

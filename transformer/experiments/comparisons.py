@@ -68,7 +68,7 @@ class Comparison:
             return results.by_seed(self.metric, **cell)
         at = {level: cell | {self.best_of: level} for level in results.levels(self.best_of)}
         own = {level: results.by_seed(self.metric, **each) for level, each in at.items()}
-        judged = {level: results.by_seed(self.by, **each) for level, each in at.items()}
+        judged = {level: found for level, each in at.items() if (found := results.by_seed(self.by, **each))}
         return {seed: own[level][seed] for seed, level in _best(judged, results.seeds) if seed in own[level]}
 
 

@@ -17,8 +17,6 @@ def estimated_s(experiment: Experiment, budget: Budget) -> float:
     if not shipped.rows:
         raise ExperimentError(f"there are no shipped measurements of {experiment.name}")
     full = experiment.budget(shipped.budget)
-    if not budget.size:  # nothing is trained: a cell takes as long as the shipped cells without a training
-        return START_S + min(row.elapsed_s for row in shipped.rows) * len(experiment.plan(budget))
     if experiment.shared:
         return START_S + _shared_s(experiment, budget, shipped, budget.size / full.size)
     cells: dict[tuple, list[float]] = {}

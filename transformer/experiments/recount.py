@@ -18,7 +18,7 @@ def column(rows: Sequence[Mapping], metric: str, **where: object) -> dict[int, f
 
 def chosen(rows: Sequence[Mapping], metric: str, by: str, factor: str, **where: object) -> dict[int, float]:
     """Returns a metric by seed at the level of a factor where the other seeds add up to the least of `by`."""
-    levels = sorted({row[factor] for row in rows})
+    levels = sorted({row[factor] for row in rows if column([row], by, **where)})
     at = [where | {factor: level} for level in levels]
     both = [(column(rows, by, **each), column(rows, metric, **each)) for each in at]
     found = {}

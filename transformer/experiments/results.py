@@ -90,9 +90,9 @@ class Results:
     def _indexes(self) -> dict[tuple[str, ...], dict[tuple[Level, ...], list[Row]]]:
         return {}
 
-    def levels(self, factor: str) -> tuple[Level, ...]:
-        """Returns the levels of a factor that were measured, in the order of the rows."""
-        return tuple(dict.fromkeys(row.cell[factor] for row in self.rows))
+    def levels(self, factor: str, metric: str = "") -> tuple[Level, ...]:
+        """Returns the levels of a factor at which anything, or this metric, was measured, in the order of the rows."""
+        return tuple(dict.fromkeys(row.cell[factor] for row in self.rows if not metric or metric in row.values))
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -81,7 +81,13 @@ def curves_figure(
         bars = {"array": up, "arrayminus": down, "color": colour, "thickness": 1, "width": 4}
         traces.append(drawn | {"mode": "lines+markers" if joined else "markers", "error_y": bars})
     places = sorted({float(x) for curve in curves for x in curve.x})
-    across = {"tickvals": places, "ticktext": list(ticks), "type": "log" if log_x else "linear"}
+    angles = [0, -30, -90]  # a name that ends at its tick: one that begins there may leave the figure, and is not drawn
+    across = {
+        "tickvals": places,
+        "ticktext": list(ticks),
+        "autotickangles": angles,
+        "type": "log" if log_x else "linear",
+    }
     return theme.figure(
         traces,
         dark,
