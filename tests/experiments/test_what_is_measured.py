@@ -160,12 +160,13 @@ def test_each_arm_of_why_attention_is_its_own_model_and_meets_no_longer_sentence
     experiment = EXPERIMENTS["why-attention" if task != why_attention.PRONOUNS else "why-attention-elsewhere"]
     known = why_attention.TASKS[task]
     for name, model in known.models.items():
-        asked = asked_for(experiment, {"task": task, "model": name, "length": known.short})
+        asked = asked_for(experiment, {"task": task, "model": name, "steps": 7, "length": known.short})
         assert (asked.corpus, asked.model) == (known.corpus, model)
-        assert (asked.train.seed, asked.train.max_steps) == (SEED, STEPS)
+        assert (asked.train.seed, asked.train.max_steps) == (SEED, 7)
         attention = asked.model.attention if name in (why_attention.VECTOR, why_attention.WITH) else ""
-        expected = {why_attention.VECTOR: "none", why_attention.WITH: "additive", why_attention.ALONE: ""}
-        assert attention == expected[name]
+        assert attention == {why_attention.VECTOR: "none", why_attention.WITH: "additive"}.get(name, "")
+        positions = {why_attention.ALONE: "sinusoidal", why_attention.ROTARY: "rotary"}.get(name)
+        assert positions is None or asked.model.positions == positions
 
 
 def test_strings_of_training_are_as_long_as_the_setting_says():
@@ -178,7 +179,7 @@ def test_strings_of_training_are_as_long_as_the_setting_says():
 def test_all_strings_of_a_length_are_translated(length, monkeypatch):
     counted = []
     monkeypatch.setattr(why_attention, "exact_match", lambda written, wanted: counted.append((written, wanted)) or 0.0)
-    why_attention.measure({"task": "reverse", "model": why_attention.VECTOR, "length": length}, SEED, 1)
+    why_attention.measure({"task": "reverse", "model": why_attention.VECTOR, "steps": 1, "length": length}, SEED, 1)
     ((written, wanted),) = counted
     assert len(written) == len(wanted) == 200 == len(set(wanted))
     assert {len(text.split()) for text in wanted} == {length}

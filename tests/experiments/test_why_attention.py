@@ -1,6 +1,7 @@
 """The experiment on attention and length: its models are equal in size, and its rule says what the numbers say."""
 
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
@@ -10,13 +11,14 @@ from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.experiments import recount
 from transformer.experiments.estimate import START_S, estimated_s
 from transformer.experiments.outcome import Outcome
+from transformer.experiments.paper import why_attention
 from transformer.experiments.paper.why_attention import (
     EXPERIMENT,
-    LENGTHS,
     LONG,
     MODELS,
     PRONOUNS,
     SHORT,
+    STEPS,
     TASKS,
     VECTOR,
     WITH,
@@ -31,13 +33,12 @@ from transformer.model.families import count_parameters
 def results(of):
     """Made-up shares of symbols in place, by (model, length)."""
     rows = []
-    for seed in range(5):
-        for model in MODELS:
-            for length in LENGTHS:
-                share = of.get((model, length), 1.0) - 0.001 * seed * (model == VECTOR)
-                cell = {"task": "reverse", "model": model, "length": length}
-                rows.append(Row(cell=cell, seed=seed, values={"symbols": share, "exact_match": share}, elapsed_s=1.0))
-    return Results(experiment="why-attention", budget="full", rows=tuple(rows))
+    for cell, seed in EXPERIMENT.plan(EXPERIMENT.budget("long")):
+        share = of.get((cell["model"], cell["length"]), 1.0) - 0.001 * (seed % 5) * (cell["model"] == VECTOR)
+        if cell["steps"] < max(STEPS):
+            share = (0.9 if cell["model"] == VECTOR else 0.5) - 0.001 * (seed % 5)  # it decides nothing
+        rows.append(Row(cell=cell, seed=seed, values={"symbols": share, "exact_match": share}, elapsed_s=1.0))
+    return Results(experiment="why-attention", budget="long", rows=tuple(rows))
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
@@ -61,7 +62,7 @@ def test_pronoun_sentences_are_held_out_and_past_the_longest_of_training_they_do
 @pytest.mark.slow_variants
 @pytest.mark.parametrize("model", MODELS)
 def test_longer_sentences_than_in_training_are_translated(model):
-    found = measure({"task": PRONOUNS, "model": model, "length": 13}, 0, 2)
+    found = measure({"task": PRONOUNS, "model": model, "steps": 2, "length": 13}, 0, 1)
     assert 0 <= found["exact_match"] <= found["symbols"] <= 1
 
 
@@ -81,7 +82,8 @@ def test_the_rule(shares, outcome, besides):
     found = results(shares)
     verdict = EXPERIMENT.verdict(found)
     assert verdict.outcome is outcome
-    assert list(verdict.groups.values()) == [outcome, besides]
+    assert verdict.outcomes[f"reverse, {SHORT} to {LONG}"] is besides
+    assert verdict.outcomes[f"reverse, length {LONG}, {min(STEPS):,} steps"] is Outcome.FAILS
     again = EXPERIMENT.again([{**row.cell, "seed": row.seed, **row.values} for row in found.rows])
     for one in verdict.findings:
         found_again = recount.mean_and_ends(again[one.name], one.method)
@@ -95,10 +97,19 @@ def test_symbols_are_counted_in_their_places():
 
 
 def test_a_model_is_trained_once_for_all_lengths():
-    cells = [{"task": "reverse", "model": VECTOR, "length": length} for length in (2, 4)]
-    found = [measure(cell, 0, 3) for cell in cells]
+    why_attention._trained.cache_clear()
+    cells = [{"task": "reverse", "model": VECTOR, "steps": 3, "length": length} for length in (2, 4)]
+    found = [measure(cell, 0, 1) for cell in cells]
     assert all(set(values) == {"exact_match", "symbols"} for values in found)
-    assert found == [measure(cell, 0, 3) for cell in cells]
+    assert found == [measure(cell, 0, 1) for cell in cells]
+    assert why_attention._trained.cache_info().misses == 1
+
+
+def test_the_lengths_of_a_training_follow_each_other():
+    plan = EXPERIMENT.plan(EXPERIMENT.budget("long"))
+    trainings = [(cell["model"], cell["steps"], seed) for cell, seed in plan]
+    begun = [each for before, each in zip([None, *trainings], trainings, strict=False) if each != before]
+    assert len(begun) == len(set(begun)) < len(plan)
 
 
 def test_the_estimate_of_a_budget_counts_each_training_whatever_lengths_it_tests():
@@ -106,8 +117,11 @@ def test_the_estimate_of_a_budget_counts_each_training_whatever_lengths_it_tests
     shipped = load_results(EXPERIMENT.name)
     trainings: dict[tuple, float] = {}
     for row in shipped.rows:
-        key = (row.cell["model"], row.seed)
+        key = (row.cell["model"], row.cell["steps"], row.seed)
         trainings[key] = max(row.elapsed_s, trainings.get(key, 0.0))
-    share = len(small.seeds) / len(full.seeds) * small.size / full.size
-    assert estimated_s(EXPERIMENT, small) == pytest.approx(START_S + share * sum(trainings.values()), rel=0.05)
+    asked = {(cell["model"], cell["steps"]) for cell, _ in EXPERIMENT.plan(small)}
+    once = fmean(
+        sum(s for (*kind, of), s in trainings.items() if tuple(kind) in asked and of == seed) for seed in full.seeds
+    )
+    assert estimated_s(EXPERIMENT, small) == pytest.approx(START_S + len(small.seeds) * once, rel=0.05)
     assert estimated_s(EXPERIMENT, full) == pytest.approx(START_S + sum(row.elapsed_s for row in shipped.rows))

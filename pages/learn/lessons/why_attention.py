@@ -6,6 +6,7 @@ from pages.learn.lesson import TEXTS, Control, Estimate, Lesson, Options, Part, 
 from pages.shared.bench.bench import Bench
 from pages.shared.bench.strings import backwards, held_out, letters, marked, percent
 from transformer.analysis.reach.vector_probe import LengthProbe
+from transformer.experiments.results import Results
 from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.experiments import ExperimentCurves, Measured
 from transformer.views.reach.bottleneck import Bottleneck
@@ -95,12 +96,17 @@ def _look_scene(bench: Bench, settings: Settings) -> Scene:
     return Scene(_written(bench, settings, ATTENTION), (figure,))
 
 
+def _longest_training(results: Results) -> int:
+    return max(map(int, results.levels("steps")))
+
+
 def _gain_truth(bench: Bench) -> Truth:
     pairs = held_out(LONGEST)
     with_, without = (percent(bench.right(name, pairs)) for name in (ATTENTION, VECTOR))
     results = bench.results("why-attention")
+    steps = _longest_training(results)
     beyond = {
-        kind: 100 * results.mean("exact_match", task="reverse", model=kind, length=_BEYOND)
+        kind: 100 * results.mean("exact_match", task="reverse", model=kind, steps=steps, length=_BEYOND)
         for kind in ("LSTM with attention", "Transformer")
     }
     return Truth(
@@ -120,7 +126,8 @@ def _gain_truth(bench: Bench) -> Truth:
 
 def _gain_scene(bench: Bench, settings: Settings) -> Scene:
     results = bench.results("why-attention")
-    view = ExperimentCurves(metric="exact_match", x="length", by="model", where=(("task", "reverse"),))
+    where = (("task", "reverse"), ("steps", _longest_training(results)))
+    view = ExperimentCurves(metric="exact_match", x="length", by="model", where=where)
     figure = Part(Measured(results), view, TEXTS("why-attention.gain.figure"))
     return Scene(_written(bench, settings, VECTOR, ATTENTION), (figure,))
 
