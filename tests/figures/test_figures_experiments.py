@@ -67,6 +67,16 @@ def one(name: str, *numbers: float) -> Estimates:
     return Estimates("nats", (name,), *(np.array([number]) for number in numbers), (1,))
 
 
+def test_a_long_name_takes_two_lines_in_a_taller_row():
+    short, long = (
+        findings_figure([one(name, -0.25, -0.5, -0.125, 0.0, np.inf)], list(Outcome))
+        for name in ("8 heads", "time of self-attention over recurrent")
+    )
+    assert short.layout.yaxis.ticktext[0] == "<b>8 heads</b>"
+    assert long.layout.yaxis.ticktext[0] == "<b>time of self-attention over<br>recurrent</b>"
+    assert long.layout.height > short.layout.height
+
+
 def test_the_row_that_decides_is_bold():
     figure = findings_figure([estimates(), estimates()], list(Outcome))
     first, second = figure.layout.yaxis.ticktext, figure.layout.yaxis2.ticktext

@@ -23,6 +23,10 @@ _WIDEST = 1.15
 """The end of the axis of claims, on which an interval ends at 1."""
 _CLAIM, _LINE = 48, 33
 """Pixels of a claim's row, and letters of a line below its title."""
+_NAME, _MORE = 28, 14
+"""Letters of a line of a finding's name, so that a phone has room for the numbers, and pixels of one more line."""
+_EQUALS = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+"""Keeps "d_k = 64" on one line."""
 SYMBOLS = ("circle", "x", "diamond-open", "square-open")
 """The marks of a finding that holds, fails, cannot be told, and is of models that have not learned."""
 
@@ -117,7 +121,8 @@ def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dar
     traces: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     layout: dict[str, Any] = {}
-    heights = [_ROW * len(each.names) for each in panels]
+    wrapped = [[wrap(name.replace(" = ", _EQUALS), _NAME) for name in each.names] for each in panels]
+    heights = [len(names) * (_ROW + _MORE * (max(map(len, names)) - 1)) for names in wrapped]
     inner = sum(heights) + _GAP * (len(panels) - 1)
     top = inner
     for number, (each, height) in enumerate(zip(panels, heights, strict=True), start=1):
@@ -136,7 +141,9 @@ def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dar
             dots = _dots(each, rows, inks[index], SYMBOLS[index], outcomes[index], end)
             traces.append(dots | {"showlegend": number == 1})
         domain = [max(0.0, (top - height) / inner), top / inner]
-        names = [f"<b>{name}</b>" if (number, row) == (1, 0) else name for row, name in enumerate(each.names)]
+        names = ["<br>".join(parts) for parts in wrapped[number - 1]]
+        if number == 1:
+            names[0] = f"<b>{names[0]}</b>"
         layout[f"yaxis{end}"] = row_axis(names, domain=domain, automargin=True)
         layout[f"xaxis{end}"] = {
             "title": {"text": each.unit}, "range": [low, high], "anchor": f"y{end}", "showline": True,
