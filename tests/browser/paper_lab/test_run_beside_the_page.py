@@ -80,7 +80,7 @@ def test_a_closed_tab_ends_its_experiment(page: Page, server: Server):
 @pytest.mark.slow
 def test_a_budget_is_selected_after_every_switch_of_experiments(page: Page, server: Server):
     page.goto(server.link("paper-lab", experiment="table-1"))
-    for title, says in (("Why attention", "400 steps"), ("Table 1, measured", ""), ("Why attention", "400 steps")):
+    for title, says in (("Why attention", "two LSTMs"), ("Table 1, measured", ""), ("Why attention", "two LSTMs")):
         page.get_by_role("radio", name=title, exact=True).click()
         budgets = page.get_by_role("radiogroup", name="Budget")
         expect(budgets.get_by_text(re.compile(f"Small: .*{says}"))).to_be_visible()
