@@ -62,6 +62,7 @@ def open_timeline(page: Page, server: Server, run: str, **parameters: object) ->
     expect(page.get_by_text(re.compile("The most sudden change|No sudden change"))).to_be_visible(timeout=COMPUTING_MS)
     expect(page.get_by_text("Checked:")).to_be_visible(timeout=COMPUTING_MS)  # above the film, which it moves
     expect(page.get_by_test_id("film-said")).not_to_be_empty()
+    wait_for_rest(page)  # what is drawn late above the film moves it under the mouse
 
 
 def test_scrub_a_run_and_play_it(page: Page, server: Server, run: str):

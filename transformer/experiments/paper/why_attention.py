@@ -58,7 +58,7 @@ class Task:
 MODELS = _models(120, 96, 64)
 """Those that learn strings, of about 235,000 parameters each."""
 STEPS = (1_500, 4_500)
-"""Of two trainings the second shows what the first had not had the time to learn."""
+"""The lengths of a short training, and of one three times as long."""
 LENGTHS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24)
 SHORT, LONG = 4, 16
 _STRINGS = {"unit": "symbols", "lengths": LENGTHS, "short": SHORT, "long": LONG}
@@ -245,6 +245,12 @@ EXPERIMENT = Experiment(
             seeds=(0, 1, 2, 3, 4),
         ),
         Budget(
+            name="long",
+            says="four models, 1,500 and 4,500 steps, 5 seeds",
+            levels={"task": ("reverse",), "model": tuple(TASKS["reverse"].models), "steps": STEPS, "length": LENGTHS},
+            seeds=(5, 6, 7, 8, 9),
+        ),
+        Budget(
             name="small",
             says="the two LSTMs, 1,500 steps, 3 seeds",
             levels={
@@ -254,12 +260,6 @@ EXPERIMENT = Experiment(
                 "length": (4, 8, 12, 16, 20, 24),
             },
             seeds=(0, 1, 2),
-        ),
-        Budget(
-            name="long",
-            says="four models, 1,500 and 4,500 steps, 5 seeds",
-            levels={"task": ("reverse",), "model": tuple(TASKS["reverse"].models), "steps": STEPS, "length": LENGTHS},
-            seeds=(5, 6, 7, 8, 9),
         ),
     ),
     charts=_CHARTS,
