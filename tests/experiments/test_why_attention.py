@@ -125,3 +125,10 @@ def test_the_estimate_of_a_budget_counts_each_training_whatever_lengths_it_tests
     )
     assert estimated_s(EXPERIMENT, small) == pytest.approx(START_S + len(small.seeds) * once, rel=0.05)
     assert estimated_s(EXPERIMENT, full) == pytest.approx(START_S + sum(row.elapsed_s for row in shipped.rows))
+
+
+def test_a_training_that_is_not_shipped_is_estimated_by_its_steps():
+    full = EXPERIMENT.budget()
+    (shipped,) = full.levels["steps"]
+    longer = replace(full, levels={**full.levels, "steps": (3 * shipped,)})
+    assert 2.5 * estimated_s(EXPERIMENT, full) < estimated_s(EXPERIMENT, longer) < 3 * estimated_s(EXPERIMENT, full)

@@ -30,7 +30,8 @@ def estimated_s(experiment: Experiment, budget: Budget) -> float:
 def _shared_s(experiment: Experiment, budget: Budget, shipped: Results, size: float) -> float:
     """Returns the seconds of a budget whose trainings serve all levels of a factor, of which it may leave some out.
 
-    A training is what the slowest cell takes longer than the others of the same training; `size` scales it alone.
+    A training is what the slowest cell takes longer than the others of the same training; `size` scales it alone. One
+    that is not among the shipped takes as long as they do for each of its steps.
     """
     trainings: dict[tuple, list[float]] = {}
     for row in shipped.rows:
@@ -41,16 +42,21 @@ def _shared_s(experiment: Experiment, budget: Budget, shipped: Results, size: fl
         *others, slowest = sorted(seconds)
         quick += others
         by_kind.setdefault(tuple(kind), []).append(slowest - (fmean(others) if others else 0.0))
-    usual = fmean(seconds for each in by_kind.values() for seconds in each)
+    usual = fmean(seconds / _steps(kind) for kind, each in by_kind.items() for seconds in each)
     plan = experiment.plan(budget)
     wanted = {(_training(experiment, cell), seed) for cell, seed in plan}
-    trained = sum(fmean(by_kind.get(kind, [usual])) for kind, _ in wanted)
+    trained = sum(fmean(by_kind.get(kind, [usual * _steps(kind)])) for kind, _ in wanted)
     return trained * size + len(plan) * (fmean(quick) if quick else 0.0)
 
 
 def _training(experiment: Experiment, cell: Cell) -> tuple:
-    """Returns the levels that make a training: all but that of the shared factor."""
-    return tuple(level for name, level in cell.items() if name != experiment.shared)
+    """Returns the factors and levels that make a training: all but that of the shared factor."""
+    return tuple(item for item in cell.items() if item[0] != experiment.shared)
+
+
+def _steps(training: tuple) -> float:
+    """Returns the steps of a training, or 1 where they are no factor: all trainings are then of equal length."""
+    return float(dict(training).get("steps", 1))
 
 
 def estimated_for_all_s(experiments: Sequence[Experiment], budget: str = "") -> float:

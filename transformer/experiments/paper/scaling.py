@@ -174,10 +174,10 @@ def _gradients(results: Results, d_k: int) -> Iterator[float]:
 def _sentence(results: Results, widest: int) -> str:
     variance = results.mean("variance", steps=0, score="unscaled", d_k=widest)
     passed = {d_k: fmean(_gradients(results, d_k)) for d_k in (SMALL, LARGE, widest)}
+    shares = ", ".join(f"{share:.2g}" for share in passed.values())
     said = (
         f"Before training, at d_k = {widest}, the variance of unscaled scores is {variance:.0f}. Without scaling the "
-        "softmax passes on so many times the gradient that it passes on with it: "
-        f"{', '.join(f'{share:.2g} at d_k = {d_k}' for d_k, share in passed.items())}."
+        f"softmax passes on {shares} times as much gradient as with it, at d_k = {', '.join(map(str, passed))}."
     )
     for d_k in (LARGE, SMALL):
         told = []
