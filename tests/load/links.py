@@ -27,7 +27,7 @@ from session import Session  # noqa: E402
 from transformer.data.corpora import load_corpus  # noqa: E402
 
 MODELS = sorted(path.parent.name for path in ROOT.glob("checkpoints/*/config.json"))
-WORDS = sorted({word for pair in load_corpus("pronouns-en-fr").validation for word in pair.source.split()})
+WORDS = sorted({word for pair in load_corpus("pronouns-en-fr").validation[:1_000] for word in pair.source.split()})
 PAGES: dict[str, dict[str, list[str]]] = {
     "home": {},
     "attention": {},
